@@ -11,10 +11,11 @@ import { Problem } from "../apimachinery/problem.ts";
 import { refusal } from "../kube/access-error.ts";
 import { isNotFound, isOutdated, isStatus } from "../kube/api-error.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
-import { getIfExists, type ObjectAccess } from "../kube/get.ts";
+import type { ObjectAccess } from "../kube/get.ts";
+import { isChanged, tryApply } from "./create.ts";
 import { immutablePaths } from "./immutable.ts";
-import { fieldsOf, pathsIn, type Whole } from "./manifest.ts";
-import { isEntryOf, isLeaf } from "./ownership.ts";
+import { pathsIn, type Whole } from "./manifest.ts";
+import { fieldsOf, isEntryOf, isLeaf } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 import { unwantedKeys } from "./unwanted-keys.ts";
 
@@ -26,17 +27,16 @@ export interface Adoption {
 
 /** The object as the API server would store it after the apply; `stale` if it changed. Throws Problem. */
 export async function previewAdoption(
-  { client, identity, ref, verbs }: ObjectAccess<"apply">,
+  access: ObjectAccess<"apply">,
   whole: Whole,
-  { metadata: { uid, resourceVersion } }: KubeObject,
+  live: KubeObject,
 ): Promise<KubeObject | "stale"> {
-  const metadata = { ...(whole.object["metadata"] as JsonObject), resourceVersion };
-  const options = { fieldManager: whole.creator.fieldManager, force: true, dryRun: "whole" as const };
   try {
-    return await client.apply(identity, ref, uid, { ...whole.object, metadata }, options);
+    return await tryApply(access, whole, live);
   } catch (error) {
     if (isOutdated(error) || isNotFound(error)) return "stale";
     const refused = immutablePaths(error, pathsIn(whole.object));
+    const { identity, ref, verbs } = access;
     if (refused === undefined) throw refusal(error, { identity, ref, verbs }, "patch");
     const message = `${refused.join(", ")} can't be changed on an existing object, by the rules of its kind, and Inlay never deletes an object to adopt it. Set the binding to the values of the object, or delete the object so that the binding creates it`;
     throw new Problem("Conflict", message);
@@ -72,15 +72,13 @@ export async function adoptObject(
   fieldManager: string,
 ): Promise<KubeObject | "stale"> {
   const { client, identity, ref, verbs } = access;
-  const { uid, resourceVersion } = live.metadata;
-  const test: JsonPatchOperation = { op: "test", path: "/metadata/uid", value: uid };
+  const test: JsonPatchOperation = { op: "test", path: "/metadata/uid", value: live.metadata.uid };
   try {
     return await client.jsonPatch(identity, ref, [test, onlyTo(live), ...operations], fieldManager, false, "whole");
   } catch (error) {
     if (isOutdated(error) || isNotFound(error)) return "stale";
     // The answer is also 422 if another object has the name, or lacks a replaced value.
-    if (isStatus(error, 422) && (await getIfExists(access))?.metadata.resourceVersion !== resourceVersion)
-      return "stale";
+    if (isStatus(error, 422) && (await isChanged(access, live))) return "stale";
     throw refusal(error, { identity, ref, verbs }, "patch");
   }
 }
@@ -150,6 +148,5 @@ function unmarked({ metadata, ...object }: KubeObject): object {
   return { ...object, metadata: { labels, annotations: metadata.annotations ?? {} } };
 }
 
-const pathOf = (keys: readonly string[]) => new FieldPath(keys.map(keySegment));
-
-const textOf = (keys: readonly string[]) => (keys.every(isNameable) ? String(pathOf(keys)) : keys.join("."));
+const textOf = (keys: readonly string[]) =>
+  keys.every(isNameable) ? String(new FieldPath(keys.map(keySegment))) : keys.join(".");

@@ -1,12 +1,12 @@
 /** Explains a conflict with another field manager: who owns which field, why, and what helps. Pure. */
 
 import type { FieldPath } from "../apimachinery/field-path.ts";
-import { isObject, sameJson } from "../apimachinery/json.ts";
-import type { JsonValue, KubeObject } from "../apimachinery/objects.ts";
-import { quoted } from "../apimachinery/objects.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import { pointAt } from "../apimachinery/json-pointer.ts";
+import { type JsonValue, type KubeObject, quoted } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { isEntryOf, otherAppliers } from "./ownership.ts";
+import { otherAppliers, ownEntries } from "./ownership.ts";
 
 /** A field that another manager owns. */
 export interface Contested {
@@ -48,41 +48,31 @@ export function conflict(contested: readonly Contested[]): Problem {
     const message = `${said(fixed, "and can't be changed on an existing object, by the rules of its kind")}; nothing was written, and onConflict: Force would not help. Delete the object, and create it again without the field or with this value; or set create on the target, so that the binding creates it; or remove the field from the binding`;
     return new Problem("Immutable", message);
   }
-  const defaults = of("default");
-  const restored = of("restored");
-  const others = of("set");
+  const [others, restored, defaults] = [of("set"), of("restored"), of("default")];
+  const isAlone = others.length === 0;
   const fixes = [
-    ...(others.length > 0
-      ? ["Remove the field from what that manager applies, or set onConflict: Force on the target to take it over"]
-      : []),
-    ...(defaults.length > 0
-      ? [
-          `${others.length > 0 ? "For a default, set" : "Set"} onConflict: Force on the target to take it over: a manager that does not set the field itself does not change it back`,
-        ]
-      : []),
-    ...(restored.length > 0
-      ? [
-          `${others.length > 0 ? "After a restore, set" : "Set"} onConflict: Force on the target to take it over: the backup is not restored again by itself. When the binding is ready, you may remove onConflict`,
-        ]
-      : []),
+    !isAlone && `Remove the field from what that manager applies, or set ${FORCE}`,
+    defaults.length > 0 &&
+      `${isAlone ? "Set" : "For a default, set"} ${FORCE}: a manager that does not set the field itself does not change it back`,
+    restored.length > 0 &&
+      `${isAlone ? "Set" : "After a restore, set"} ${FORCE}: the backup is not restored again by itself. When the binding is ready, you may remove onConflict`,
   ];
   const who = [
-    ...(others.length > 0 ? [said(others)] : []),
-    ...(restored.length > 0 ? [said(restored, "since it restored the object from a backup")] : []),
-    ...(defaults.length > 0
-      ? [
-          said(
-            defaults,
-            "only because the API server filled in the default of the kind when that manager wrote the object",
-          ),
-        ]
-      : []),
+    said(others),
+    said(restored, "since it restored the object from a backup"),
+    said(defaults, "only because the API server filled in the default of the kind when that manager wrote the object"),
   ];
-  return new Problem("Conflict", `${who.join(", ")}; nothing was written. ${fixes.join(". ")}`);
+  const [owners, help] = [who.filter(Boolean).join(", "), fixes.filter(Boolean).join(". ")];
+  return new Problem("Conflict", `${owners}; nothing was written. ${help}`);
 }
 
-const said = (contested: readonly Contested[], why?: string) =>
-  `${contested.map(({ path, manager }) => `${path} belongs to ${quoted(manager)}`).join(", ")}${why === undefined ? "" : ` ${why}`}`;
+const FORCE = "onConflict: Force on the target to take it over";
+
+/** Empty if no field is contested for this reason. */
+function said(contested: readonly Contested[], why?: string): string {
+  const owners = contested.map(({ path, manager }) => `${path} belongs to ${quoted(manager)}`).join(", ");
+  return why === undefined || owners === "" ? owners : `${owners} ${why}`;
+}
 
 /** A manager that applies sets the field itself: an apply owns no defaults. */
 function holdsDefault(
@@ -93,7 +83,7 @@ function holdsDefault(
   shape: Pick<TargetShape, "defaultAt">,
 ): boolean {
   const applied = otherAppliers(live, "", held).includes(manager);
-  const isKnown = (live.metadata.managedFields ?? []).some((entry) => isEntryOf(entry, manager));
+  const isKnown = ownEntries(live, manager).length > 0;
   const value = defaultOf(path, shape);
   return isKnown && !applied && value !== undefined && sameJson(path.get(live), value);
 }
@@ -106,10 +96,7 @@ function defaultOf(path: FieldPath, { defaultAt }: Pick<TargetShape, "defaultAt"
     const around = defaultAt(parent);
     if (around === undefined) continue;
     const keys = path.segments.slice(-depth).map((segment) => (segment.kind === "key" ? segment.key : ""));
-    const within = keys.reduce<JsonValue | undefined>(
-      (value, key) => (isObject(value) && Object.hasOwn(value, key) ? (value[key] as JsonValue) : undefined),
-      around,
-    );
+    const within = pointAt(around, keys);
     if (within !== undefined) return within;
   }
   return undefined;

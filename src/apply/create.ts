@@ -18,18 +18,22 @@ import type { Answer, JsonPatchOperation } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
 import { shellWord } from "../kube/grant-commands.ts";
 import { immutablePaths, immutableProblem } from "./immutable.ts";
-import { type Creator, fieldsOf, isCreatedBy, merged, pathsIn, type Whole } from "./manifest.ts";
-import { isEntryOf, restrictedTo } from "./ownership.ts";
+import { type Creator, isCreatedBy, pathsIn, type Whole } from "./manifest.ts";
+import { fieldsOf, isEntryOf, merged, restrictedTo } from "./ownership.ts";
 import { onlyTo } from "./patch.ts";
 import { removalsOf, unwantedKeys } from "./unwanted-keys.ts";
 
-/** Creates the object; `stale` if one of that name exists, which stays unchanged. Throws Problem. */
+/**
+ * Creates the object; `stale` if one of that name exists, which stays unchanged. Throws Problem. A dry run creates nothing: the API server
+ * checks last whether the name is taken.
+ */
 export async function createObject(
   { client, identity, ref, verbs }: ObjectAccess<"createObject">,
-  whole: Whole,
+  { object, creator }: Whole,
+  dryRun = false,
 ): Promise<KubeObject | "stale"> {
   try {
-    return await client.createObject(identity, ref, whole.object, whole.creator.fieldManager, false, "whole");
+    return await client.createObject(identity, ref, object, creator.fieldManager, dryRun, dryRun ? undefined : "whole");
   } catch (error) {
     if (isStatus(error, 409)) return "stale";
     throw placeless(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
@@ -42,12 +46,12 @@ export async function correctObject(
   whole: Whole,
   live: KubeObject,
 ): Promise<KubeObject | "stale"> {
-  const { client, identity, ref, verbs } = access;
+  const { identity, ref, verbs } = access;
   const { fieldManager } = whole.creator;
   const removals = removalsOf(whole.isExact ? unwantedKeys(live, whole).filter(({ stays }) => stays) : []);
   try {
     const options = { fieldManager, force: true, answer: "whole" as const };
-    return await applyTo(live, { client, identity, ref }, whole.object, options, { removals });
+    return await applyTo(live, access, whole.object, options, { removals });
   } catch (error) {
     if (isOutdated(error) || isStatus(error, 404)) return "stale";
     // The answer is also 422 if a key to remove is gone.
@@ -56,46 +60,36 @@ export async function correctObject(
   }
 }
 
-const isChanged = async (access: ObjectAccess<"get">, { metadata }: KubeObject): Promise<boolean> =>
+export const isChanged = async (access: ObjectAccess<"get">, { metadata }: KubeObject): Promise<boolean> =>
   (await getIfExists(access))?.metadata.resourceVersion !== metadata.resourceVersion;
+
+/** The object as the API server would store it after an apply of the whole to the version that was read. */
+export function tryApply({ client, identity, ref }: ObjectAccess<"apply">, whole: Whole, live: KubeObject) {
+  const { uid, resourceVersion } = live.metadata;
+  const metadata = { ...(whole.object["metadata"] as JsonObject), resourceVersion };
+  const options = { fieldManager: whole.creator.fieldManager, force: true, dryRun: "whole" as const };
+  return client.apply(identity, ref, uid, { ...whole.object, metadata }, options);
+}
 
 /**
  * Whether the correction of an object is refused because it changes what can't change; `stale` if the object changed. A dry
  * run, which the write itself repeats for all other refusals.
  */
 export async function changesImmutable(
-  { client, identity, ref }: ObjectAccess<"apply">,
+  access: ObjectAccess<"apply">,
   whole: Whole,
   live: KubeObject,
 ): Promise<boolean | "stale"> {
   const isLocked = live["immutable"] === true;
   // A dry run does not remove these keys.
   if (isLocked && unwantedKeys(live, whole).some(({ stays }) => whole.isExact || !stays)) return true;
-  const { uid, resourceVersion } = live.metadata;
-  const metadata = { ...(whole.object["metadata"] as JsonObject), resourceVersion };
-  const options = { fieldManager: whole.creator.fieldManager, force: true, dryRun: "whole" as const };
   try {
-    await client.apply(identity, ref, uid, { ...whole.object, metadata }, options);
+    await tryApply(access, whole, live);
     return false;
   } catch (error) {
     if (isOutdated(error) || isStatus(error, 404)) return "stale";
     if (error instanceof ApiError || error instanceof Problem) return immutablePaths(error, []) !== undefined;
     throw error;
-  }
-}
-
-/** Throws Problem if the API server would refuse to create the object. `stale` if it does not exist. */
-export async function tryCreation(
-  { client, identity, ref, verbs }: ObjectAccess<"createObject">,
-  whole: Whole,
-): Promise<"taken" | "stale"> {
-  try {
-    await client.createObject(identity, ref, whole.object, whole.creator.fieldManager, true);
-    return "stale";
-  } catch (error) {
-    // The API server checks last whether the name is taken.
-    if (isStatus(error, 409)) return "taken";
-    throw placeless(error, ref) ?? refusal(error, { identity, ref, verbs }, "create");
   }
 }
 
@@ -116,7 +110,7 @@ export async function deleteObject(
 /** Applies fields to the version that was read. If the apply is refused, the binding still owns its fields. */
 export async function applyTo(
   live: KubeObject,
-  { client, identity, ref }: Pick<ObjectAccess<"apply" | "jsonPatch">, "client" | "identity" | "ref">,
+  { client, identity, ref }: ObjectAccess<"apply" | "jsonPatch">,
   fields: JsonObject,
   options: { fieldManager: string; force: boolean; answer?: Answer },
   { keep, removals = [] }: { keep?: readonly FieldPath[]; removals?: readonly JsonPatchOperation[] } = {},

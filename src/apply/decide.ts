@@ -1,7 +1,7 @@
 /** Decides whether and how to write to a target, from the plan, the target and the record of owned fields, and merges values for a JSON Patch. Pure. */
 import type { TargetStatus } from "../api/binding.ts";
 import { isOfBinding } from "../api/field-manager.ts";
-import { type FieldPath, isNameable, settled } from "../apimachinery/field-path.ts";
+import { type FieldPath, isNameable, type Segment, settled } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
@@ -48,62 +48,53 @@ function mergedAt(
   shape: TargetShape,
 ): JsonValue {
   if (within || missing) return wanted;
-  const value = held.get(live) as JsonValue | undefined;
-  return merge(shape, held, value, wanted, nodesAt(live, manager, held)) ?? wanted;
+  const at = { shape, path: held, ...nodesAt(live, manager, held) };
+  return merge(at, held.get(live) as JsonValue | undefined, wanted) ?? wanted;
 }
 
-/** The nodes of managedFields at one location, of the binding and of all others. */
-type Holders = ReturnType<typeof nodesAt>;
+/** A location in the object, and the nodes of managedFields there: of the binding, and of all others. */
+interface Owned extends ReturnType<typeof nodesAt> {
+  shape: TargetShape;
+  path: FieldPath;
+}
 
 /** Undefined: no value. If nothing is wanted, parts stay that the binding does not own alone. */
-function merge(
-  shape: TargetShape,
-  path: FieldPath,
-  live: JsonValue | undefined,
-  wanted: JsonValue | undefined,
-  holders: Holders,
-): JsonValue | undefined {
+function merge(at: Owned, live: JsonValue | undefined, wanted: JsonValue | undefined): JsonValue | undefined {
+  const { shape, path } = at;
   if (live === undefined) return wanted;
   const isList = Array.isArray(live) && (wanted === undefined || Array.isArray(wanted));
-  if (isList && shape.listAt(path).kind !== "atomic") return mergeList(shape, path, live, wanted, holders);
+  if (isList && shape.listAt(path).kind !== "atomic") return mergeList(at, live, wanted);
   const isObjects = isObject(live) && (wanted === undefined || isObject(wanted));
-  if (isObjects && !shape.isAtomic(path)) return mergeObject(shape, path, live, wanted, holders);
-  return wanted === undefined && !isOursAlone(holders) ? live : wanted;
+  if (isObjects && !shape.isAtomic(path)) return mergeObject(at, live, wanted);
+  return wanted === undefined && !isOursAlone(at) ? live : wanted;
 }
 
 /** `keys` are the fields that identify an element: they stay and go with it. */
 function mergeObject(
-  shape: TargetShape,
-  path: FieldPath,
+  at: Owned,
   live: JsonObject,
   wanted: JsonObject | undefined,
-  holders: Holders,
   keys: readonly string[] = [],
 ): JsonObject | undefined {
   const names = new Set([...Object.keys(live), ...Object.keys(wanted ?? {})]);
   const entries = [...names].flatMap((name): [string, JsonValue][] => {
     const [current, want] = [own(live, name), own(wanted, name)];
-    const below = under(holders, () => [`f:${name}`]);
     const isKept = keys.includes(name) || !isNameable(name);
-    const child = isKept
-      ? want === undefined
-        ? current
-        : want
-      : merge(shape, path.with({ kind: "key", key: name }), current, want, below);
+    const below = () => under(at, { kind: "key", key: name }, () => [`f:${name}`]);
+    const child = !isKept ? merge(below(), current, want) : want === undefined ? current : want;
     return child === undefined ? [] : [[name, child]];
   });
   const isEmpty = entries.every(([name]) => keys.includes(name));
-  return wanted === undefined && isEmpty && isOursAlone(holders) ? undefined : Object.fromEntries(entries);
+  return wanted === undefined && isEmpty && isOursAlone(at) ? undefined : Object.fromEntries(entries);
 }
 
 /** Elements keep their order; new elements come last. */
 function mergeList(
-  shape: TargetShape,
-  path: FieldPath,
+  at: Owned,
   live: readonly JsonValue[],
   wanted: readonly JsonValue[] | undefined,
-  holders: Holders,
 ): JsonValue[] | undefined {
+  const { shape, path } = at;
   const type = shape.listAt(path);
   const keys = type.kind === "map" ? type.keys : [];
   const idOf = (element: JsonValue) =>
@@ -111,12 +102,11 @@ function mergeList(
   const wants = new Map((wanted ?? []).map((each) => [idOf(each), each] as const).reverse());
   const kept = live.flatMap((element, index): JsonValue[] => {
     const want = wants.get(idOf(element));
-    const holding = under(holders, (node) => namesIn(node).of(element));
-    const here = path.with({ kind: "index", index });
+    const here = under(at, { kind: "index", index }, (node) => namesIn(node).of(element));
     const isMergeable = isObject(element) && (want === undefined || isObject(want)) && type.kind === "map";
     const left = isMergeable
-      ? mergeObject(shape, here, element, want, holding, keys)
-      : want === undefined && !isOursAlone(holding)
+      ? mergeObject(here, element, want, keys)
+      : want === undefined && !isOursAlone(here)
         ? element
         : want;
     return left === undefined ? [] : [left];
@@ -124,7 +114,7 @@ function mergeList(
   const present = new Set(live.map(idOf));
   const added = (wanted ?? []).filter((want) => !present.has(idOf(want)));
   const all = [...kept, ...added];
-  return wanted === undefined && all.length === 0 && isOursAlone(holders) ? undefined : all;
+  return wanted === undefined && all.length === 0 && isOursAlone(at) ? undefined : all;
 }
 
 /** A missing key has its default. */
@@ -133,18 +123,22 @@ function keyOf(shape: TargetShape, list: FieldPath, element: JsonValue, key: str
   return given ?? shape.defaultAt(list.with({ kind: "index", index: 0 }, { kind: "key", key }));
 }
 
-const isOursAlone = ({ own, others }: Holders) => own.length > 0 && others.length === 0;
+const isOursAlone = ({ own, others }: Owned) => own.length > 0 && others.length === 0;
 
 const own = (object: JsonObject | undefined, name: string): JsonValue | undefined =>
   object !== undefined && Object.hasOwn(object, name) ? object[name] : undefined;
 
-/** The children of all nodes with the given names. */
-function under({ own, others }: Holders, namesOf: (node: JsonObject) => readonly string[]): Holders {
+/** One segment further, with the children of all nodes with the given names. */
+function under(
+  { shape, path, own, others }: Owned,
+  segment: Segment,
+  namesOf: (node: JsonObject) => readonly string[],
+): Owned {
   const below = (nodes: readonly JsonObject[]) =>
     nodes.flatMap((node) =>
-      namesOf(node).flatMap((name) => (Object.hasOwn(node, name) ? [node[name] as JsonObject] : [])),
+      namesOf(node).flatMap((name) => (node[name] === undefined ? [] : [node[name] as JsonObject])),
     );
-  return { own: below(own), others: below(others) };
+  return { shape, path: path.with(segment), own: below(own), others: below(others) };
 }
 
 export interface Desired {

@@ -38,15 +38,10 @@ export function placesIn(object: unknown, located: readonly { path: FieldPath; a
 
 export type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 
-interface Findings {
-  /** Such as `spec.port must be at most 65535`. */
-  clauses: readonly string[];
-  /** Each clause is about a path of the binding, not about an object around it or another field. */
-  areExact: boolean;
-}
-
 interface Finding {
+  /** Such as `spec.port must be at most 65535`. */
   clause: string;
+  /** It is about a path of the binding, not about an object around it or another field. */
   isExact: boolean;
 }
 
@@ -55,24 +50,25 @@ const MAX_CLAUSES = 8;
 const MAX_RULE = 200;
 
 /** What the server's answer says about the paths. No clauses if it names no fields. */
-export function findingsOf(error: Pick<ApiError, "causes">, places: readonly Place[], schemaAt: SchemaAt): Findings {
+export function findingsOf(error: Pick<ApiError, "causes">, places: readonly Place[], schemaAt: SchemaAt) {
   const found = error.causes.reveal().map((cause) => findingOf(cause, places, schemaAt));
   const clauses = [...new Set(found.map(({ clause }) => clause))].slice(0, MAX_CLAUSES);
   return { clauses, areExact: found.length > 0 && found.every(({ isExact }) => isExact) };
 }
 
 function findingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): Finding {
-  const relations = places.map((place) => ({ place, relation: relationOf(cause.field, place.at) }));
-  for (const { place, relation } of relations) {
-    if (relation === undefined || !("rest" in relation)) continue;
-    const { where, isWhole } = within(place, relation.rest, schemaAt);
+  for (const { path, at } of places) {
+    const rest = restBelow(cause.field, at);
+    if (rest === undefined) continue;
+    const { where, isWhole } = within(path, rest, schemaAt);
     const rule = isWhole ? ruleAt(cause, where, schemaAt) : UNCLEAR;
     return { clause: `${where} ${rule}`, isExact: true };
   }
-  for (const { place, relation } of relations) {
-    if (relation === undefined || !("depth" in relation)) continue;
-    const where = place.path.upTo(relation.depth);
-    const name = relation.depth === 0 ? "the object" : String(where);
+  for (const { path, at } of places) {
+    const around = follow(cause.field, at);
+    if (around === undefined) continue;
+    const where = path.upTo(around.depth);
+    const name = around.depth === 0 ? "the object" : String(where);
     return { clause: `${name} ${ruleOf(cause, schemaAt(where))}`, isExact: false };
   }
   const condition = conditionOf(cause, places, schemaAt);
@@ -86,18 +82,24 @@ function findingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): 
   return { clause: `another field, which the binding does not write, ${is}`, isExact: false };
 }
 
-/** `rest`: the server's field is at that text below the path. `depth`: it is around the path, at that many segments. */
-function relationOf(field: string, at: FieldPath): { rest: string } | { depth: number } | undefined {
+/** The text of the server's field below the path; undefined if it is around the path or elsewhere. */
+function restBelow(field: string, at: FieldPath): string | undefined {
+  const found = follow(field, at);
+  return found?.depth === at.segments.length ? found.rest : undefined;
+}
+
+/** The segments of the path that lead to the server's field or towards it, and the rest of the field. Undefined if it is elsewhere. */
+function follow(field: string, at: FieldPath): { depth: number; rest: string } | undefined {
   let rest = field === "<nil>" ? "" : field;
   for (const [depth, segment] of at.segments.entries()) {
-    if (rest === "") return { depth };
+    if (rest === "") return { depth, rest };
     const name = segment.kind === "key" ? segment.key : segment.kind === "index" ? String(segment.index) : "";
     const spelled = segment.kind === "key" ? [depth === 0 ? name : `.${name}`, `[${name}]`] : [`[${name}]`];
     const found = spelled.find((each) => rest.startsWith(each) && /^(?:[.[]|$)/.test(rest.slice(each.length)));
     if (found === undefined) return undefined;
     rest = rest.slice(found.length);
   }
-  return { rest };
+  return { depth: at.segments.length, rest };
 }
 
 /** A field by which a path names its element. A write of a new element has it too. */
@@ -109,8 +111,7 @@ function conditionOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt)
           FieldPath,
           FieldPath,
         ];
-        const relation = relationOf(cause.field, place);
-        if (relation === undefined || !("rest" in relation) || relation.rest !== "") continue;
+        if (restBelow(cause.field, place) !== "") continue;
         return { clause: `${where} ${ruleAt(cause, where, schemaAt)}`, isExact: existing <= depth };
       }
     }
@@ -121,15 +122,14 @@ function conditionOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt)
 /** A required field of an object to which the binding writes other fields, if the schema has it. */
 function besideOf(field: string, places: readonly Place[], schemaAt: SchemaAt): Finding | undefined {
   const around = places.flatMap(({ path, at, existing }) => {
-    const depth = at.segments.findLastIndex((_, n) => "rest" in (relationOf(field, at.upTo(n)) ?? {}));
-    return depth < 0 ? [] : [{ depth, path, at, existing }];
+    const depth = at.segments.findLastIndex((_, n) => restBelow(field, at.upTo(n)) !== undefined);
+    const rest = depth < 0 ? undefined : restBelow(field, at.upTo(depth));
+    return rest === undefined ? [] : [{ depth, path, rest, existing }];
   });
   const [nearest] = around.toSorted((a, b) => b.depth - a.depth);
   if (nearest === undefined) return undefined;
-  const { depth, path, at, existing } = nearest;
-  const { rest } = relationOf(field, at.upTo(depth)) as { rest: string };
-  const parent = { path: path.upTo(depth), at: at.upTo(depth), existing };
-  const { where, isWhole } = within(parent, depth === 0 ? `.${rest}` : rest, schemaAt);
+  const { depth, path, rest, existing } = nearest;
+  const { where, isWhole } = within(path.upTo(depth), depth === 0 ? `.${rest}` : rest, schemaAt);
   if (!isWhole) return undefined;
   return { clause: `${where} is required, and the binding does not write it`, isExact: depth > existing };
 }
@@ -139,8 +139,8 @@ function duplicateOf({ reason, field }: Cause, places: readonly Place[], schemaA
   if (reason !== "FieldValueDuplicate") return undefined;
   for (const { path, at } of places) {
     const depth = at.segments.findLastIndex(({ kind }) => kind === "index");
-    const relation = depth < 0 ? undefined : relationOf(field, at.upTo(depth));
-    if (relation === undefined || !("rest" in relation) || !/^\[\d+\]/.test(relation.rest)) continue;
+    const rest = depth < 0 ? undefined : restBelow(field, at.upTo(depth));
+    if (rest === undefined || !/^\[\d+\]/.test(rest)) continue;
     const keys = schemaAt(path.upTo(depth))?.["x-kubernetes-list-map-keys"] ?? [];
     const [key, ...more] = at.segments.slice(depth + 1);
     const isKey = key?.kind === "key" && more.length === 0 && keys.includes(key.key);
@@ -152,14 +152,14 @@ function duplicateOf({ reason, field }: Cause, places: readonly Place[], schemaA
 
 /** A field of the object in which the binding writes another one, if the schema has it: the two may exclude each other. */
 function siblingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): Finding | undefined {
-  for (const place of places) {
-    const depth = place.at.segments.length - 1;
-    const relation = depth > 0 ? relationOf(cause.field, place.at.upTo(depth)) : undefined;
-    if (relation === undefined || !("rest" in relation)) continue;
-    const { where, isWhole } = within({ ...place, path: place.path.upTo(depth) }, relation.rest, schemaAt);
+  for (const { path, at } of places) {
+    const depth = at.segments.length - 1;
+    const rest = depth > 0 ? restBelow(cause.field, at.upTo(depth)) : undefined;
+    if (rest === undefined) continue;
+    const { where, isWhole } = within(path.upTo(depth), rest, schemaAt);
     if (!isWhole) continue;
     const rule = ruleAt(cause, where, schemaAt);
-    const clause = rule === UNCLEAR ? `${where} is not valid beside ${place.path}` : `${where} ${rule}`;
+    const clause = rule === UNCLEAR ? `${where} is not valid beside ${path}` : `${where} ${rule}`;
     return { clause: `${clause}, and the binding does not write it`, isExact: false };
   }
   return undefined;
@@ -168,7 +168,7 @@ function siblingOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt): 
 const CHILD = /^(?:\.([A-Za-z_][\w-]*)|\[(\d{1,9})\])/;
 
 /** The field that `rest` names below a path, as far as the schema knows it: any other name may be a value. */
-function within({ path }: Place, rest: string, schemaAt: SchemaAt): { where: FieldPath; isWhole: boolean } {
+function within(path: FieldPath, rest: string, schemaAt: SchemaAt): { where: FieldPath; isWhole: boolean } {
   let [where, left] = [path, rest];
   for (;;) {
     const [text = "", key, index] = CHILD.exec(left) ?? [];

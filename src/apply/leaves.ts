@@ -7,7 +7,7 @@ import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import type { FieldLocation } from "./locate.ts";
-import { nodesAt, otherHolders, placeOf } from "./ownership.ts";
+import { childrenOf, nodesAt, otherHolders, placeOf } from "./ownership.ts";
 
 /**
  * The paths of all parts that can have different owners. The path itself, unless the value is a non-empty granular
@@ -71,8 +71,6 @@ function split(
   if (others.length === 0) return [{ at, isShared: false }];
   const names = (nodes: readonly JsonObject[]) =>
     [...new Set(nodes.flatMap((node) => Object.keys(node)))].filter((name) => name !== "." && !keys.includes(name));
-  const below = (nodes: readonly JsonObject[], name: string) =>
-    nodes.flatMap((node) => (Object.hasOwn(node, name) ? [node[name] as JsonObject] : []));
   if (names(own).length === 0 || names(others).length === 0) return [{ at, isShared: true }];
   return names(own).flatMap((name) => {
     const place = placeOf(name, value);
@@ -80,6 +78,6 @@ function split(
     const { segment, keys } = place;
     if (segment.kind === "key" && !isNameable(segment.key)) return [{ at, isShared: true }];
     const child = step(value, segment) as JsonValue;
-    return split(below(own, name), below(others, name), child, at.with(segment), keys);
+    return split(childrenOf(own, [name]), childrenOf(others, [name]), child, at.with(segment), keys);
   });
 }

@@ -6,14 +6,14 @@ import { CREATED_BY } from "../api/manifest.ts";
 import { FieldPath, isNameable, type Segment, settled, step } from "../apimachinery/field-path.ts";
 import { at } from "../apimachinery/fields.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { namesIn, placeOfName } from "./elements.ts";
 import { isAsLastWritten, isStored, pathByKeys } from "./forms.ts";
 import { locate } from "./locate.ts";
-import { isEntryOf, isLeaf, isOfOtherVersion, otherHolders } from "./ownership.ts";
+import { fieldsOf, isLeaf, isOfOtherVersion, merged, otherEntries, otherHolders, ownEntries } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
 export interface Creator {
@@ -54,7 +54,7 @@ export function composeWhole(
   };
   const known = [manifest, uid, owner ?? null, fields.map(({ path }) => String(path)).sort()];
   const digest = createHash("sha256").update(stringifyJson(known)).digest("hex").slice(0, 16);
-  return { object: settled(object), fields, digest, creator: creator };
+  return { object: settled(object), fields, digest, creator };
 }
 
 /** The paths of all values of a manifest, with lists as one value; without values that no path can name. */
@@ -92,10 +92,10 @@ export function decideWhole(
   shape: TargetShape,
 ): { write: boolean; takenBy: string[] } {
   const { fieldManager } = whole.creator;
-  const entries = settled(live).metadata.managedFields ?? [];
+  settled(live);
   // By any operation: a POST is an Update in managedFields.
-  const ours = entries.filter((entry) => isEntryOf(entry, fieldManager));
-  const others = entries.filter((entry) => !isEntryOf(entry, fieldManager));
+  const ours = ownEntries(live, fieldManager);
+  const others = otherEntries(live, fieldManager);
   const lost =
     ours.length === 0 ? [[]] : [...lostIn(whole.object, live, merged(ours.map(fieldsOf)), others.map(fieldsOf), [])];
   const isAsWritten = isAsLastWritten(record, live);
@@ -127,16 +127,6 @@ export const fieldsByKeys = ({ fields, object }: Whole, shape: TargetShape): (Pl
     const hasKeys = !(place instanceof Problem) && place.keys.every(isKnown);
     return { ...field, at: hasKeys ? pathByKeys(field.path, place) : field.path };
   });
-
-export const fieldsOf = ({ fieldsV1 = {} }: ManagedFieldsEntry): JsonObject => fieldsV1;
-
-/** The union of several sets of fields. */
-export function merged(trees: readonly JsonObject[]): JsonObject {
-  const all: JsonObject = {};
-  for (const [key, below] of trees.flatMap((tree) => Object.entries(tree)))
-    all[key] = merged([...(isObject(all[key]) ? [all[key]] : []), below as JsonObject]);
-  return all;
-}
 
 /**
  * The keys, as in fieldsV1, of wanted values that the binding does not own. The other arguments are the current state.

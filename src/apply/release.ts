@@ -2,15 +2,16 @@
  * Releases paths of a target by a JSON Patch that removes the values, or only the ownership. An empty apply is no
  * alternative: it sets parents of other owners to null, or fails.
  */
+import jsonPatch from "fast-json-patch";
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { FieldPath, isNameable, settled } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import type { KubeObject } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { refusal, WRITE_VERBS } from "../kube/access-error.ts";
+import { refusal } from "../kube/access-error.ts";
 import { type ApiError, isNotFound, isStatus } from "../kube/api-error.ts";
-import type { Client, JsonPatchOperation } from "../kube/client.ts";
-import type { Identity } from "../kube/identity.ts";
+import type { JsonPatchOperation } from "../kube/client.ts";
+import type { ObjectAccess } from "../kube/get.ts";
 import type { Denial } from "../kube/server-text.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { ownParts } from "./leaves.ts";
@@ -128,17 +129,12 @@ const nothing = (): Released => ({
 });
 
 /** Releases the paths, if anything is left to release. Throws Problem if that is not possible now. */
-export async function release(
-  client: Pick<Client, "get" | "jsonPatch">,
-  identity: Identity,
-  ref: ObjectRef,
-  request: Release,
-): Promise<Released> {
+export async function release(access: ObjectAccess<"get" | "jsonPatch">, request: Release): Promise<Released> {
   let done: Released | undefined;
   try {
     for (let attempt = 1; attempt <= TRIES; attempt++) {
       // The patch that removes a value owns its list, or the default in its place. So ownership is released last.
-      const outcome = await tryRelease(client, identity, ref, done ? { ...request, paths: [] } : request);
+      const outcome = await tryRelease(access, done ? { ...request, paths: [] } : request);
       if (outcome === "stale") continue;
       done ??= outcome.released;
       if (!outcome.again) return done;
@@ -146,7 +142,8 @@ export async function release(
     throw new Problem("Unavailable", "the target changes faster than it can be released; Inlay retries");
   } catch (error) {
     if (isNotFound(error)) return done ?? nothing();
-    throw refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
+    const { identity, ref, verbs } = access;
+    throw refusal(error, { identity, ref, verbs }, "patch");
   }
 }
 
@@ -166,9 +163,7 @@ interface ReleasePlan {
 
 /** Reads and patches; `stale` if the object changed in between. `again`: there is more to release. */
 async function tryRelease(
-  client: Pick<Client, "get" | "jsonPatch">,
-  identity: Identity,
-  ref: ObjectRef,
+  { client, identity, ref }: ObjectAccess<"get" | "jsonPatch">,
   request: Release,
 ): Promise<{ released: Released; again: boolean } | "stale"> {
   const live = await client.get(identity, ref);
@@ -419,8 +414,9 @@ function remove(
   const operations: JsonPatchOperation[] = [];
   const dropped: FieldPath[] = [];
   const drop = (at: FieldPath) => {
-    dropIn(after, at);
-    operations.push({ op: "remove", path: at.toJsonPointer() });
+    const operation = { op: "remove" as const, path: at.toJsonPointer() };
+    jsonPatch.applyOperation(after, operation);
+    operations.push(operation);
   };
   for (const { at } of removed.toSorted((a, b) => byPlace(b.at, a.at))) drop(at);
   const isRemovedBelow = (parent: FieldPath) => removed.some(({ path }) => path.startsWith(parent));
@@ -454,11 +450,4 @@ function isEmpty(value: unknown, path: FieldPath, { keys, at }: FieldLocation, s
     ([key, child]) =>
       names.includes(key) || (isNameable(key) && sameJson(child, shape.defaultAt(at.with({ kind: "key", key })))),
   );
-}
-
-function dropIn(object: KubeObject, at: FieldPath): void {
-  const parent = at.upTo(at.segments.length - 1).get(object);
-  const last = at.segments.at(-1);
-  if (last?.kind === "index") (parent as unknown[]).splice(last.index, 1);
-  if (last?.kind === "key") delete (parent as Record<string, unknown>)[last.key];
 }

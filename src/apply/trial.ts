@@ -1,40 +1,34 @@
 /** Tries writes by dry runs of the same kind of write: one field of a refused write alone, or all fields. */
-import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import type { KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { ApiError, type Cause } from "../kube/api-error.ts";
-import type { Client } from "../kube/client.ts";
-import type { Identity } from "../kube/identity.ts";
+import type { Answer } from "../kube/client.ts";
+import type { ObjectAccess } from "../kube/get.ts";
 import type { Decision, Desired, Located } from "./decide.ts";
 import { heldPart } from "./ownership.ts";
 import { planPatch } from "./patch.ts";
 import { leavesOf } from "./write.ts";
+
+type Access = ObjectAccess<"apply" | "jsonPatch">;
 
 /** The refusal of the field; `accepted`; or `unknown` if the answer is about something else. */
 type Verdict = ApiError | "accepted" | "unknown";
 
 /** The other fields of the binding keep the values that they have in `live`. */
 export async function tryAlone(
-  client: Pick<Client, "apply" | "jsonPatch">,
-  identity: Identity,
-  ref: ObjectRef,
-  { shape, fieldManager }: Desired,
+  access: Access,
+  desired: Desired,
   { way, fields, repeated, force }: Decision,
   live: KubeObject,
   field: Located,
 ): Promise<Verdict> {
   const kept = [...fields.filter((each) => each !== field), ...repeated].flatMap((each): Located[] => {
-    const value = heldPart(live, fieldManager, each.place.held);
+    const value = heldPart(live, desired.fieldManager, each.place.held);
     return value === undefined ? [] : [{ ...each, value: new SecretValue(value) }];
   });
   try {
-    if (way === "patch") {
-      const operations = planPatch(live, [field], shape, { byVersion: true });
-      await client.jsonPatch(identity, ref, operations, fieldManager, true);
-    } else {
-      const options = { fieldManager, force, dryRun: "metadata" as const };
-      await client.apply(identity, ref, live.metadata.uid, leavesOf([field, ...kept]), options);
-    }
+    await dryRun(access, desired, { way, force, fields: [field], repeated: kept }, live, "metadata");
     return "accepted";
   } catch (error) {
     if (error instanceof Problem) return "unknown";
@@ -45,22 +39,32 @@ export async function tryAlone(
 
 /** The object as the API server would store it after the write of all fields; undefined if it does not show that. */
 export async function previewFields(
-  client: Pick<Client, "apply" | "jsonPatch">,
-  identity: Identity,
-  ref: ObjectRef,
-  { shape, fieldManager }: Desired,
-  { way, fields, repeated }: Decision,
+  access: Access,
+  desired: Desired,
+  decision: Decision,
   live: KubeObject,
 ): Promise<KubeObject | undefined> {
   try {
-    if (way === "patch")
-      return await client.jsonPatch(identity, ref, planPatch(live, fields, shape), fieldManager, true, "whole");
-    const options = { fieldManager, force: true, dryRun: "whole" as const };
-    return await client.apply(identity, ref, live.metadata.uid, leavesOf([...fields, ...repeated]), options);
+    return await dryRun(access, desired, { ...decision, force: true }, live, "whole");
   } catch (error) {
     if (error instanceof Problem || error instanceof ApiError) return undefined;
     throw error;
   }
+}
+
+/** Throws what the client throws, and Problem if the fields have no place in the object. */
+async function dryRun(
+  { client, identity, ref }: Access,
+  { shape, fieldManager }: Desired,
+  { way, fields, repeated, force }: Pick<Decision, "way" | "fields" | "repeated" | "force">,
+  live: KubeObject,
+  answer: Answer,
+): Promise<KubeObject> {
+  // The answer to a part of the fields is only about the version that was read.
+  const operations = () => planPatch(live, fields, shape, { byVersion: answer === "metadata" });
+  if (way === "patch") return client.jsonPatch(identity, ref, operations(), fieldManager, true, answer);
+  const options = { fieldManager, force, dryRun: answer };
+  return client.apply(identity, ref, live.metadata.uid, leavesOf([...fields, ...repeated]), options);
 }
 
 /** Whether the answer says nothing about the request. A webhook may deny a request with any status. */

@@ -2,21 +2,18 @@
 import { CONTROLLER_MANAGER } from "../api/field-manager.ts";
 import { FieldPath, step } from "../apimachinery/field-path.ts";
 import { isObject, sameJson, stringifyJson } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
+import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { refusal, WRITE_VERBS } from "../kube/access-error.ts";
+import { refusal } from "../kube/access-error.ts";
 import { ApiError, type FieldManagerConflict, isStatus } from "../kube/api-error.ts";
-import type { Client } from "../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../kube/get.ts";
-import type { Identity } from "../kube/identity.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { type Contested, conflict, contestedField } from "./conflict.ts";
 import { applyTo } from "./create.ts";
 import type { Decision, Desired, Located } from "./decide.ts";
 import { immutableProblem } from "./immutable.ts";
 import { byPlace } from "./locate.ts";
-import { fieldsOf, merged } from "./manifest.ts";
-import { isEntryOf, isLeaf, placeOf, restrictedTo } from "./ownership.ts";
+import { fieldsOf, identityOf, isEntryOf, isLeaf, merged, ownEntries, placeOf, restrictedTo } from "./ownership.ts";
 import { onlyTo, planPatch } from "./patch.ts";
 
 /**
@@ -25,7 +22,7 @@ import { onlyTo, planPatch } from "./patch.ts";
  * these fields. If the API server does not store that ownership, the answer has it all the same.
  */
 async function keepOwned(
-  { client, identity, ref }: Pick<ObjectAccess<"jsonPatch">, "client" | "identity" | "ref">,
+  { client, identity, ref }: ObjectAccess<"jsonPatch">,
   { before, after, manager }: { before: KubeObject; after: KubeObject; manager: string },
   fields: readonly Located[],
   shape: TargetShape,
@@ -34,7 +31,7 @@ async function keepOwned(
   const index = managedFields.findIndex((entry) => isEntryOf(entry, manager));
   const entry = managedFields[index];
   const left = leftIn(
-    ownedIn(unchanged(fields, before, after), before, manager),
+    restrictedTo(merged(ownEntries(before, manager).map(fieldsOf)), unchanged(fields, before, after)) ?? {},
     managedFields.map(fieldsOf),
     after as unknown as JsonObject,
     new FieldPath([]),
@@ -61,11 +58,6 @@ function unchanged(fields: readonly Located[], before: KubeObject, after: KubeOb
   });
 }
 
-function ownedIn(paths: readonly FieldPath[], { metadata }: KubeObject, manager: string): JsonObject {
-  const own = (metadata.managedFields ?? []).filter((entry) => isEntryOf(entry, manager));
-  return restrictedTo(merged(own.map(fieldsOf)), paths) ?? {};
-}
-
 /** What is owned in `node`, still stored, and without an owner now. Not a default of the schema: the API server adds it again. */
 function leftIn(
   node: JsonObject,
@@ -86,25 +78,16 @@ function leftIn(
       continue;
     }
     const below = leftIn(child, now, stored, at, shape);
-    // The owner of a field in an element owns the element and its keys.
-    const identity = [".", ...place.keys].flatMap((key) =>
-      child[key] === undefined ? [] : [[key, child[key]] as const],
-    );
-    if (below !== undefined) left[name] = { ...Object.fromEntries(identity), ...below };
+    if (below !== undefined) left[name] = { ...identityOf(child, place.keys), ...below };
   }
   return Object.keys(left).length === 0 ? undefined : left;
 }
 
 /** The target as the binding's account sees it, current or at least as new as the version `seen`. Throws Problem. */
-export async function readTarget(
-  client: Pick<Client, "get">,
-  identity: Identity,
-  ref: ObjectRef,
-  seen?: string,
-): Promise<KubeObject> {
-  const live = await getIfExists({ client, identity, ref, verbs: WRITE_VERBS }, seen);
+export async function readTarget(access: ObjectAccess<"get">, seen?: string): Promise<KubeObject> {
+  const live = await getIfExists(access, seen);
   if (live !== undefined) return live;
-  const { resource, namespace, name } = ref;
+  const { resource, namespace, name } = access.ref;
   const where = namespace === undefined ? "" : ` in namespace ${namespace}`;
   const message = `there is no ${resource.kind} ${name}${where}; create it, correct the name, or set create on the target. Until then the binding waits`;
   throw new Problem("TargetNotFound", message);
@@ -116,49 +99,44 @@ export async function readTarget(
  * it changed in between. Throws Problem.
  */
 export async function writeTarget(
-  client: Pick<Client, "get" | "apply" | "jsonPatch">,
-  identity: Identity,
-  ref: ObjectRef,
+  access: ObjectAccess<"get" | "apply" | "jsonPatch">,
   desired: Desired,
   decision: Decision,
   live: KubeObject,
 ): Promise<KubeObject | "stale"> {
   const write = decision.way === "patch" ? patchFields : applyFields;
   try {
-    return await write(client, identity, ref, desired, decision, live);
+    return await write(access, desired, decision, live);
   } catch (error) {
     if (isStatus(error, 409) && error.conflicts.length > 0)
       throw conflict(error.conflicts.flatMap((each) => contested(decision.fields, each, live, desired)));
     if (isStatus(error, 409)) return "stale";
     const paths = decision.fields.map(({ path }) => path);
-    throw immutableProblem(error, paths) ?? refusal(error, { identity, ref, verbs: WRITE_VERBS }, "patch");
+    const { identity, ref, verbs } = access;
+    throw immutableProblem(error, paths) ?? refusal(error, { identity, ref, verbs }, "patch");
   }
 }
 
-async function applyFields(
-  ...[client, identity, ref, { fieldManager, shape }, decision, live]: Parameters<typeof writeTarget>
-) {
+async function applyFields(...[access, { fieldManager, shape }, decision, live]: Parameters<typeof writeTarget>) {
   const leaves = leavesOf([...decision.fields, ...decision.repeated]);
   const options = { fieldManager, force: decision.force, answer: "whole" as const };
   try {
-    const after = await applyTo(live, { client, identity, ref }, leaves, options, { keep: decision.keeps });
+    const after = await applyTo(live, access, leaves, options, { keep: decision.keeps });
     const change = { before: live, after, manager: fieldManager };
-    return await keepOwned({ client, identity, ref }, change, decision.fields, shape);
+    return await keepOwned(access, change, decision.fields, shape);
   } catch (error) {
     // The answer is also 422 if a new object has the name.
-    if (isStatus(error, 422) && (await readTarget(client, identity, ref)).metadata.uid !== live.metadata.uid)
-      return "stale";
+    if (isStatus(error, 422) && (await readTarget(access)).metadata.uid !== live.metadata.uid) return "stale";
     throw error;
   }
 }
 
-async function patchFields(...[client, identity, ref, desired, { fields }, live]: Parameters<typeof writeTarget>) {
+async function patchFields(...[access, desired, { fields }, live]: Parameters<typeof writeTarget>) {
   const patch = (byVersion: boolean) => {
     const operations = planPatch(live, fields, desired.shape, { byVersion });
-    return client.jsonPatch(identity, ref, operations, desired.fieldManager, false, "whole");
+    return access.client.jsonPatch(access.identity, access.ref, operations, desired.fieldManager, false, "whole");
   };
-  const isChanged = async () =>
-    (await readTarget(client, identity, ref)).metadata.resourceVersion !== live.metadata.resourceVersion;
+  const isChanged = async () => (await readTarget(access)).metadata.resourceVersion !== live.metadata.resourceVersion;
   try {
     return await patch(false);
   } catch (error) {

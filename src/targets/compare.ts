@@ -5,11 +5,11 @@ import { Problem } from "../apimachinery/problem.ts";
 import { decide } from "../apply/decide.ts";
 import { formBeside } from "../apply/forms.ts";
 import { previewFields } from "../apply/trial.ts";
-import { attempt, WRITE_VERBS } from "../kube/access-error.ts";
+import { attempt } from "../kube/access-error.ts";
 import { getIfExists } from "../kube/get.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
-import type { WriteContext } from "./dependencies.ts";
+import { type WriteContext, writeAccess } from "./dependencies.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { examine } from "./sync.ts";
 
@@ -34,7 +34,8 @@ async function differs(
   sources: ReadonlyMap<string, LiveSource | Problem>,
 ): Promise<boolean> {
   if (ref instanceof Problem) throw ref;
-  const live = await getIfExists({ client: context.deps.client, identity: context.identity, ref, verbs: WRITE_VERBS });
+  const access = writeAccess(context, ref);
+  const live = await getIfExists(access);
   if (live === undefined) return false;
   const { plan, shape } = await examine(context, target, ref, record, sources, context.account);
   const { fields } = plan;
@@ -43,9 +44,8 @@ async function differs(
   if (forms.includes("other") || (forms.includes("similar") && target.create)) return true;
   if (!forms.includes("similar")) return false;
   // Only the API server knows whether it would store the values in the forms that are there.
-  const { deps, identity, binding } = context;
-  const desired = { plan, shape, fieldManager: fieldManagerOf(binding), onConflict: "Force" as const };
+  const desired = { plan, shape, fieldManager: fieldManagerOf(context.binding), onConflict: "Force" as const };
   const decision = decide(desired, live, record);
-  const after = await previewFields(deps.client, identity, ref, desired, decision, live);
+  const after = await previewFields(access, desired, decision, live);
   return after === undefined || held.some(({ path }) => !sameJson(path.get(live), path.get(after)));
 }

@@ -23,14 +23,7 @@ import {
 import { attemptSync, Problem, UnintendedTarget } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { type Adoption, adoptObject } from "../apply/adopt.ts";
-import {
-  changesImmutable,
-  correctObject,
-  createObject,
-  deleteObject,
-  isApplied,
-  tryCreation,
-} from "../apply/create.ts";
+import { changesImmutable, correctObject, createObject, deleteObject, isApplied } from "../apply/create.ts";
 import { assertUnique } from "../apply/duplicates.ts";
 import {
   decideWholeByLastApplied,
@@ -251,7 +244,8 @@ async function decideRecreation(
   record: TargetStatus,
 ): Promise<PreparedObject | "stale"> {
   const { wanted, whole, decision } = prepared;
-  if ((await tryCreation(accessOf(context, wanted), whole)) === "stale") return "stale";
+  // The name is taken as long as the old object exists.
+  if ((await createObject(accessOf(context, wanted), whole, true)) !== "stale") return "stale";
   const putOffMs = creationDelayMs(context, decision.takenBy, wanted.ref);
   if (putOffMs > 0) return { ...prepared, record, isNew: false, recreates: true, putOffMs };
   const { uid: _, ...announced } = record;

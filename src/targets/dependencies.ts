@@ -1,15 +1,14 @@
-/**
- * Defines the services for work on a binding, and the context of one reconcile. Each function names what it uses. Types
- * only.
- */
+/** Defines the services for work on a binding, and the context of one reconcile. Each function names what it uses. */
 import type { SecretBinding, Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import type { LastApplied } from "../apply/last-applied.ts";
 import type { BindingStore } from "../cache/binding-store.ts";
+import { WRITE_VERBS } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Discovery } from "../kube/discovery.ts";
+import type { ObjectAccess } from "../kube/get.ts";
 import type { Identity } from "../kube/identity.ts";
 import type { Schemas } from "../kube/schemas.ts";
 import type { EventRecorder } from "../observability/events.ts";
@@ -48,6 +47,12 @@ export interface ReleaseContext {
   /** Collects, for the status, which values a release left because others own them too. */
   retained?: string[];
 }
+
+/** The access to a target whose fields the binding writes, and does not create. */
+export const writeAccess = (
+  { deps: { client }, identity }: Pick<ReleaseContext, "deps" | "identity">,
+  ref: ObjectRef,
+): ObjectAccess => ({ client, identity, ref, verbs: WRITE_VERBS });
 
 /** One reconcile of one binding. */
 export interface SyncContext extends ReleaseContext {

@@ -19,7 +19,7 @@ import type { ApiError } from "../kube/api-error.ts";
 import { Rejection } from "../kube/rejection.ts";
 import { schemaIn } from "../transform/schema-check.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import type { SyncContext } from "./dependencies.ts";
+import { type SyncContext, writeAccess } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { ofRevision } from "./record-changes.ts";
 import type { Trial } from "./rejections.ts";
@@ -81,11 +81,8 @@ async function tryEach(
   error: ApiError,
   schemaAt: SchemaAt,
 ): Promise<Trial | undefined> {
-  const {
-    deps: { client },
-    identity,
-  } = context;
-  const live = await readTarget(client, identity, ref);
+  const access = writeAccess(context, ref);
+  const live = await readTarget(access);
   if (live.metadata.uid !== before.metadata.uid) return undefined;
   const decision = decide(desired, live, ofRevision(record, revisionOf(context)));
   const changed = decision.fields.filter(({ path }) => decision.differing.includes(String(path)));
@@ -94,7 +91,7 @@ async function tryEach(
   const alone: string[] = [];
   let isCertain = true;
   for (const field of tried) {
-    const verdict = await tryAlone(client, identity, ref, desired, decision, live, field);
+    const verdict = await tryAlone(access, desired, decision, live, field);
     if (verdict === "unknown") return undefined;
     if (verdict === "accepted") continue;
     if (isSameRefusal(verdict, error)) alone.push(clauseFor(sharedCauses(verdict, error), live, field, schemaAt));

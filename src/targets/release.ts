@@ -44,7 +44,7 @@ import { BINARY_DATA } from "../transform/plan.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { actorOf } from "./actor.ts";
-import type { Dependencies, ReleaseContext } from "./dependencies.ts";
+import { type Dependencies, type ReleaseContext, writeAccess } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { releasedRecord, withoutOwnership, withoutPaths, writtenRecord } from "./record-changes.ts";
 import { resolveRecorded } from "./references.ts";
@@ -316,8 +316,8 @@ async function releaseFields(
   mode: "Retain" | "Remove",
   paths: readonly string[],
 ): Promise<string[]> {
-  const { deps, binding, identity } = context;
-  const released = await release(deps.client, identity, ref, {
+  const { deps, binding } = context;
+  const released = await release(writeAccess(context, ref), {
     uid: record.uid,
     paths,
     written: record.paths ?? [],

@@ -26,7 +26,7 @@ import {
   prepareObject,
   syncObject,
 } from "./create.ts";
-import type { SyncContext, WriteContext } from "./dependencies.ts";
+import { type SyncContext, type WriteContext, writeAccess } from "./dependencies.ts";
 import { checkEntry, evaluate, planIn, problemsOfEntry } from "./evaluate.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { appliedRecord, intentRecord, ofRevision, revertedRecord, withoutAwaited } from "./record-changes.ts";
@@ -102,7 +102,7 @@ async function decideOn(
   record: TargetStatus,
   read?: KubeObject,
 ): Promise<Ready> {
-  const live = read ?? (await readTarget(context.deps.client, context.identity, ref));
+  const live = read ?? (await readTarget(writeAccess(context, ref)));
   const decision = decide(desired, live, ofRevision(record, revisionOf(context)));
   return { ref, live, desired, decision, record: intentRecord(record, live, desired, decision) };
 }
@@ -125,7 +125,7 @@ export async function examine(
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
 ): Promise<Examined> {
-  const { deps, binding, identity, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
+  const { deps, binding, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
   const entry = await planning.check(target, () => checkEntry(target, sources.keys()));
   throwFirst(problemsOfEntry(entry));
   if (blocked) throw blocked;
@@ -134,7 +134,7 @@ export async function examine(
   // Values must match the version that the binding names, even if another one is written.
   const { version } = parseApiVersion(target.apiVersion);
   const schema = version === ref.resource.version ? written : await deps.schemas.of({ ...ref.resource, version });
-  const read = () => attempt(readTarget(deps.client, identity, ref, seenVersion(ref)));
+  const read = () => attempt(readTarget(writeAccess(context, ref), seenVersion(ref)));
   const once = modeOf(binding, target) === "Once" && !target.create ? await read() : undefined;
   const kept = once && (once instanceof Problem ? [] : writtenOnce(target, record, once));
   const recipes = entry.recipes as readonly Recipe[];
@@ -237,7 +237,7 @@ function answered({ ref, live, lastApplied, record, decision, desired: { fieldMa
   return { ref, live, lastApplied, record, fields, fieldManager, shape };
 }
 
-function fieldWrite({ deps, identity }: SyncContext, prepared: Ready, contender: string) {
+function fieldWrite(context: SyncContext, prepared: Ready, contender: string) {
   const { ref, live, desired, decision } = prepared;
   const target = describeObject(ref.resource.kind, ref.namespace, ref.name);
   const paths = desired.plan.fields.map(({ path }) => String(path));
@@ -249,7 +249,7 @@ function fieldWrite({ deps, identity }: SyncContext, prepared: Ready, contender:
     decision,
     event: { reason: "Written" as const, note },
     log: { message: "wrote", paths },
-    send: () => writeTarget(deps.client, identity, ref, desired, decision, live),
+    send: () => writeTarget(writeAccess(context, ref), desired, decision, live),
     reversionIn: (written: KubeObject) => reversionIn(answered(prepared), written),
   };
 }

@@ -7,11 +7,19 @@ import { isObject } from "../../../src/apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../../../src/apimachinery/objects.ts";
 import { isEntryOf } from "../../../src/apply/ownership.ts";
 import { planRelease, type Release, release } from "../../../src/apply/release.ts";
+import { WRITE_VERBS } from "../../../src/kube/access-error.ts";
 import { ApiError } from "../../../src/kube/api-error.ts";
-import type { JsonPatchOperation } from "../../../src/kube/client.ts";
+import type { Client, JsonPatchOperation } from "../../../src/kube/client.ts";
 import { fakeClient } from "../fakes.ts";
 import { HARBOR } from "../resources.ts";
 import { byKeys, countedList, entry, fieldsOf, liveObject, OURS, shape } from "./managed.ts";
+
+const access = (client: Pick<Client, "get" | "jsonPatch">, identity = "") => ({
+  client,
+  identity,
+  ref: HARBOR,
+  verbs: WRITE_VERBS,
+});
 
 const asked = (paths: string[], more: Partial<Release> = {}): Release => ({
   uid: "uid-1",
@@ -490,11 +498,11 @@ describe("the API server", () => {
 
   it("gets no request if the object was created again, or is gone", async () => {
     const { client, patches } = clientWith([]);
-    assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"], { uid: "uid-0" })), nothing);
+    assert.deepEqual(await release(access(client), asked(["spec.a"], { uid: "uid-0" })), nothing);
     const gone = clientWith([], () => {
       throw answer(404, "NotFound");
     });
-    assert.deepEqual(await release(gone.client, "", HARBOR, asked(["spec.a"])), nothing);
+    assert.deepEqual(await release(access(gone.client), asked(["spec.a"])), nothing);
     assert.deepEqual([...patches, ...gone.patches], []);
   });
 
@@ -504,7 +512,7 @@ describe("the API server", () => {
       ...live,
       metadata: { ...live.metadata, resourceVersion: versions.shift() ?? "9" },
     }));
-    assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"])), { ...nothing, removed: ["spec.a"] });
+    assert.deepEqual(await release(access(client), asked(["spec.a"])), { ...nothing, removed: ["spec.a"] });
     assert.deepEqual(
       patches.map(([test]) => test?.value),
       ["7", "8"],
@@ -513,13 +521,13 @@ describe("the API server", () => {
 
   it("reports changes again and again: the release is retried later", async () => {
     const { client, patches } = clientWith([answer(409, "Conflict")]);
-    await assert.rejects(release(client, "", HARBOR, asked(["spec.a"])), { reason: "Unavailable" });
+    await assert.rejects(release(access(client), asked(["spec.a"])), { reason: "Unavailable" });
     assert.equal(patches.length, 5);
   });
 
   it("reports that the object is invalid without the value: the value stays, and is reported", async () => {
     const { client, patches } = clientWith([answer(422, "Invalid"), undefined]);
-    assert.deepEqual(await release(client, "", HARBOR, asked(["spec.a"])), {
+    assert.deepEqual(await release(access(client), asked(["spec.a"])), {
       ...nothing,
       blocked: ["spec.a"],
     });
@@ -545,7 +553,7 @@ describe("the API server", () => {
       },
     });
     const paths = names.map((name) => `spec.${name}`);
-    assert.deepEqual(await release(client, "", HARBOR, asked(paths)), {
+    assert.deepEqual(await release(access(client), asked(paths)), {
       ...nothing,
       removed: ["spec.a", "spec.c", "spec.d"],
       blocked: ["spec.b", "spec.e"],
@@ -563,21 +571,21 @@ describe("the API server", () => {
       },
     });
     const request = asked(["spec.a"], { shape: shape({}, [], [], { "spec.a": "x" }) });
-    assert.deepEqual((await release(client, "", HARBOR, request)).removed, ["spec.a"]);
+    assert.deepEqual((await release(access(client), request)).removed, ["spec.a"]);
     assert.deepEqual(managers, [`${OURS} /spec/a`, "inlay /metadata/managedFields/0"]);
   });
 
   it("refuses all changes of the object, such as by an admission policy: that is a problem, and no endless loop", async () => {
     for (const mode of ["Remove", "Retain"] as const) {
       const { client, patches } = clientWith([answer(422, "Invalid")]);
-      await assert.rejects(release(client, "", HARBOR, asked(["spec.a"], { mode })), { reason: "Rejected" });
+      await assert.rejects(release(access(client), asked(["spec.a"], { mode })), { reason: "Rejected" });
       assert.equal(patches.length, mode === "Remove" ? 2 : 1);
     }
   });
 
   it("refuses the account: the problem names the missing permission", async () => {
     const { client } = clientWith([answer(403, "Forbidden")]);
-    await assert.rejects(release(client, "system:serviceaccount:registry:inlay", HARBOR, asked(["spec.a"])), {
+    await assert.rejects(release(access(client, "system:serviceaccount:registry:inlay"), asked(["spec.a"])), {
       reason: "Forbidden",
     });
   });

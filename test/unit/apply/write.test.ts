@@ -31,7 +31,8 @@ async function write(paths: string[], refusal?: ApiError, uidNow = "1"): Promise
   const plan = { fields, omitted: [] };
   const desired = { plan, shape: shape(), fieldManager: "inlay/registry/b", onConflict: "Fail" as const };
   const decision = decide(desired, live, undefined);
-  if ((await writeTarget(client, "", ref, desired, decision, live)) === "stale") return "stale";
+  if ((await writeTarget({ client, identity: "", ref, verbs: [] }, desired, decision, live)) === "stale")
+    return "stale";
   return JSON.parse(JSON.stringify(sent));
 }
 
