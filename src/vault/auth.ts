@@ -1,8 +1,7 @@
 /** Requests tokens from Vault: logs in by the method of the connection, renews, looks up and revokes. Stores nothing. */
 
 import { isObject } from "../apimachinery/json.ts";
-import type { JsonObject } from "../apimachinery/objects.ts";
-import { plainPath } from "../apimachinery/objects.ts";
+import { type JsonObject, plainPath } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { describeIdentity, type Identity } from "../kube/identity.ts";
@@ -79,11 +78,10 @@ export class Authenticator {
 
   /** Undefined if Vault does not renew the token, so that a new login is needed. Throws Problem if Vault can't be reached. */
   async renew(principal: Principal, token: SecretValue<string>): Promise<Lease | undefined> {
-    const request = { operation: "renew", method: "POST", path: "auth/token/renew-self", token } as const;
-    const reply = await this.#send(principal, { ...request, body: new SecretValue({}) });
+    const reply = await this.#send(principal, selfRequest("renew", token));
     if (reply.status >= 400 && reply.status < 500 && reply.status !== 429) return undefined;
     if (reply.status !== 200) throw this.#refused(principal, reply);
-    const answer = this.#within(principal, () => reply.json()["auth"]);
+    const answer = reply.json(this.#asked(principal))["auth"];
     return isObject(answer) ? leaseOf(answer, "lease_duration") : undefined;
   }
 
@@ -96,14 +94,13 @@ export class Authenticator {
     const reply = await this.#send(principal, request);
     if (reply.status === 403) return isTokenUnknown(reply) ? "unknown" : "unsure";
     if (reply.status !== 200) throw this.#refused(principal, reply);
-    const data = this.#within(principal, () => reply.json()["data"]);
+    const data = reply.json(this.#asked(principal))["data"];
     return isObject(data) ? leaseOf(data, "ttl") : "unsure";
   }
 
   /** A token that can't be revoked expires by itself. */
   async revoke(principal: Principal, token: SecretValue<string>): Promise<void> {
-    const request = { operation: "revoke", method: "POST", path: "auth/token/revoke-self", token } as const;
-    await this.#send(principal, { ...request, body: new SecretValue({}) }).catch((error) => {
+    await this.#send(principal, selfRequest("revoke", token)).catch((error) => {
       if (!(error instanceof Problem)) throw error;
     });
   }
@@ -115,7 +112,7 @@ export class Authenticator {
     const path = `${encodePath("auth", auth.mount)}/login`;
     const reply = await this.#send(principal, { operation: "login", method: "POST", path, body });
     if (reply.status !== 200) throw this.#refused(principal, reply);
-    const answer = this.#within(principal, () => reply.json()["auth"]);
+    const answer = reply.json(this.#asked(principal))["auth"];
     const token = isObject(answer) ? answer["client_token"] : undefined;
     if (!isObject(answer) || typeof token !== "string" || !TOKEN.test(token)) {
       const why = "the answer contains no token; turn off response wrapping and MFA for this login";
@@ -133,64 +130,48 @@ export class Authenticator {
       const why = "has expired or was revoked; write a new one to the key in spec.auth.token";
       throw new VaultProblem("VaultDenied", `the ${this.describe(principal)} ${why}`);
     }
-    return {
-      token,
-      isRevocable: false,
-      isGiven: true,
-      ...(lease === "unsure" ? { ttlMs: 0, renewable: false } : lease),
-    };
+    const { ttlMs, renewable } = lease === "unsure" ? { ttlMs: 0, renewable: false } : lease;
+    return { token, isRevocable: false, isGiven: true, ttlMs, renewable };
   }
 
   async #credentials(auth: Exclude<Auth, { kind: "token" }>, principal: Principal): Promise<SecretValue<JsonObject>> {
-    if (auth.kind === "appRole") {
+    if (auth.kind === "appRole")
       return auth.secretID.map((secretID) => ({ role_id: auth.roleID, secret_id: secretID }));
-    }
     const { role = "", identity = "" } = principal;
     const jwt = await this.#services.requestToken(identity, auth.audiences);
     return jwt.map((text) => ({ role, jwt: text }));
   }
 
-  async #send(principal: Principal, request: VaultRequest): Promise<VaultReply> {
-    try {
-      return await this.#http.send(request);
-    } catch (error) {
+  #send(principal: Principal, request: VaultRequest): Promise<VaultReply> {
+    return this.#http.send(request).catch((error) => {
       throw failed(error, this.#asked(principal));
-    }
-  }
-
-  #within<T>(principal: Principal, read: () => T): T {
-    try {
-      return read();
-    } catch (error) {
-      throw failed(error, this.#asked(principal));
-    }
+    });
   }
 
   #refused(principal: Principal, reply: VaultReply): Problem {
     const { auth } = this.#settings;
     const { status } = reply;
     const place = this.describe(principal);
-    if (status === 404 && auth.kind !== "token") {
-      return new VaultProblem(
-        "VaultDenied",
-        `${place}: nothing is mounted there; enable the auth method, or correct mount`,
-      );
-    }
+    const denied = (why: string) => new VaultProblem("VaultDenied", place + why);
+    if (status === 404 && auth.kind !== "token")
+      return denied(": nothing is mounted there; enable the auth method, or correct mount");
     if (status !== 400 && status !== 403) return refused(reply, this.#asked(principal));
-    if (auth.kind === "kubernetes") {
-      const account = describeIdentity(principal.identity ?? "");
-      const bound = `bound service accounts, namespaces and audience (${auth.audiences.map(plainPath).join(", ")})`;
-      const why = `was refused for ${account}; check that the role exists, and its ${bound}`;
-      return new VaultProblem("VaultDenied", `${place} ${why}`);
-    }
-    const why = "was refused; check the RoleID, and that the SecretID has not expired";
-    return new VaultProblem("VaultDenied", `${place} ${why}`);
+    if (auth.kind !== "kubernetes")
+      return denied(" was refused; check the RoleID, and that the SecretID has not expired");
+    const account = describeIdentity(principal.identity ?? "");
+    const bound = `bound service accounts, namespaces and audience (${auth.audiences.map(plainPath).join(", ")})`;
+    return denied(` was refused for ${account}; check that the role exists, and its ${bound}`);
   }
 
   #asked(principal: Principal) {
     const { address, timeoutMs } = this.#settings;
     return { place: this.describe(principal), server: address, timeoutMs };
   }
+}
+
+/** A request of a token about itself. */
+function selfRequest(operation: "renew" | "revoke", token: SecretValue<string>): VaultRequest {
+  return { operation, method: "POST", path: `auth/token/${operation}-self`, token, body: new SecretValue({}) };
 }
 
 /** Whether Vault denies a request because it does not know the token. Servers before Vault 1.13 do not report that. */

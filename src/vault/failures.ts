@@ -4,14 +4,13 @@
  */
 import { hostOf } from "../api/vault-addresses.ts";
 import { catalogue, Problem, type ProblemParts, type Reason, type RetryPolicy } from "../apimachinery/problem.ts";
-import type { VaultReply } from "./http.ts";
 import { type Distrust, HttpFailure } from "./http-failure.ts";
 
 /** The longest Retry-After that is respected. */
 const MAX_RETRY_AFTER_MS = 10 * 60_000;
 
 /** The parts of a message that describe the request. */
-interface Asked {
+export interface Asked {
   /** Such as kv/registry/s3. */
   readonly place: string;
   readonly server: URL;
@@ -75,8 +74,18 @@ export function failed(error: unknown, { place, server, timeoutMs }: Asked): Pro
   }
 }
 
+/** The problem of an answer that is not from Vault. */
+export const notVault = (asked: Asked): Problem => failed(new HttpFailure("notJson"), asked);
+
+/** An answer with a status of its own. */
+interface Refusal {
+  readonly status: number;
+  readonly retryAfterMs: number | undefined;
+  says(pattern: RegExp): boolean;
+}
+
 /** Converts a status that is neither a success nor handled by the caller. */
-export function refused(reply: VaultReply, { place, server }: Asked): Problem {
+export function refused(reply: Refusal, { place, server }: Asked): Problem {
   const { status, retryAfterMs } = reply;
   const of = (reason: Reason, what: string) => new VaultProblem(reason, { at: [place], what }, retryAfterMs);
   const unavailable = (what: string) => of("VaultUnavailable", `${server.host} ${what}`);

@@ -6,8 +6,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { BoundedMap } from "../apimachinery/maps.ts";
-import type { JsonObject } from "../apimachinery/objects.ts";
-import { quoted } from "../apimachinery/objects.ts";
+import { type JsonObject, quoted } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { failed, refused } from "./failures.ts";
 import type { VaultSender } from "./http.ts";
@@ -30,11 +29,11 @@ const MAX_SERVERS = 64;
 interface Server {
   readonly url: URL;
   /** When the first of its present series of refused requests was sent. */
-  refusingSince: number | undefined;
+  refusingSince?: number | undefined;
   /** When the first request after its last answer was sent. */
-  silentSince: number | undefined;
+  silentSince?: number | undefined;
   /** When a binding last requested it. Undefined for the connection's own address, unless a binding reads it. */
-  askedForAt: number | undefined;
+  askedForAt?: number;
 }
 
 /** The health that a server reports. */
@@ -61,6 +60,13 @@ const SHUT_DOWN: Health = {
   removed: false,
   version: undefined,
 };
+
+interface Tried {
+  health?: Health;
+  /** Undefined for a failure that came from the server, or from Inlay itself. */
+  outcome?: "refused" | "silent" | undefined;
+  problem?: Problem;
+}
 
 type Settings = Pick<ConnectionSettings, "address" | "timeoutMs">;
 
@@ -108,17 +114,9 @@ export class ServerHealth {
   /** The present health of the connection's own server. Throws Problem. */
   async own(): Promise<Health> {
     const server = this.#serverAt(this.#settings.address);
-    const sentAt = this.#now();
-    return this.#request(server).then(
-      (health) => {
-        this.#answered(server);
-        return health;
-      },
-      (error) => {
-        this.#unanswered(server, error, sentAt);
-        throw failed(error, this.#asked(server));
-      },
-    );
+    const { health, problem } = await this.#try(server);
+    if (health === undefined) throw problem;
+    return health;
   }
 
   /**
@@ -127,34 +125,33 @@ export class ServerHealth {
    */
   async #ask(server: Server, repeats: boolean): Promise<Health | "refused" | "silent"> {
     const sentAt = this.#now();
+    const { health, problem, outcome } = await this.#try(server);
+    if (health !== undefined) return health;
+    if (outcome === undefined) throw problem;
+    const isRepeated = sentAt - (server.refusingSince ?? sentAt) >= REPEAT_MS;
+    if (outcome !== "refused" || isRepeated || !repeats) return outcome;
+    await sleep(REPEAT_MS, undefined, { ref: false });
+    return this.#ask(server, false);
+  }
+
+  /** The health, or why there is none, which the server remembers. */
+  async #try(server: Server): Promise<Tried> {
+    const sentAt = this.#now();
+    const asked = this.#asked(server);
     try {
-      const health = await this.#request(server);
-      this.#answered(server);
-      return health;
+      const request = { operation: "health", method: "GET", path: "sys/health", server: server.url } as const;
+      const reply = await this.#http.send(request);
+      if (!STATUSES.has(reply.status)) throw refused(reply, asked);
+      const health = healthOf(reply.json(asked), reply.status);
+      server.refusingSince = undefined;
+      server.silentSince = undefined;
+      return { health };
     } catch (error) {
-      const outcome = this.#unanswered(server, error, sentAt);
-      if (outcome === undefined) throw failed(error, this.#asked(server));
-      const isRepeated = sentAt - (server.refusingSince ?? sentAt) >= REPEAT_MS;
-      if (outcome !== "refused" || isRepeated || !repeats) return outcome;
-      await sleep(REPEAT_MS, undefined, { ref: false });
-      return this.#ask(server, false);
+      return { outcome: this.#unanswered(server, error, sentAt), problem: failed(error, asked) };
     }
   }
 
-  async #request(server: Server): Promise<Health> {
-    const request = { operation: "health", method: "GET", path: "sys/health", server: server.url } as const;
-    const reply = await this.#http.send(request);
-    if (!STATUSES.has(reply.status)) throw refused(reply, this.#asked(server));
-    return healthOf(reply.json(), reply.status);
-  }
-
-  #answered(server: Server): void {
-    server.refusingSince = undefined;
-    server.silentSince = undefined;
-  }
-
-  /** Undefined for a failure that came from the server, or from Inlay itself. */
-  #unanswered(server: Server, error: unknown, sentAt: number): "refused" | "silent" | undefined {
+  #unanswered(server: Server, error: unknown, sentAt: number): Tried["outcome"] {
     const kind = error instanceof HttpFailure ? error.kind : undefined;
     if (kind === "refused") {
       server.refusingSince ??= sentAt;
@@ -191,12 +188,7 @@ export class ServerHealth {
   #serverAt(url: URL): Server {
     const refusal = this.#addresses.refusal(url);
     if (refusal !== undefined) throw refusal.within(`health of ${url.host}`);
-    const server = this.#servers.get(url.origin) ?? {
-      url,
-      refusingSince: undefined,
-      silentSince: undefined,
-      askedForAt: undefined,
-    };
+    const server: Server = this.#servers.get(url.origin) ?? { url };
     this.#servers.set(url.origin, server);
     return server;
   }

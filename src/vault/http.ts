@@ -12,6 +12,7 @@ import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Turns } from "../workqueue/turns.ts";
+import { type Asked, notVault } from "./failures.ts";
 import { HttpFailure, isBroken } from "./http-failure.ts";
 import { namespaceOf } from "./path.ts";
 import type { ConnectionServices, ConnectionSettings, Operation, Resolve } from "./settings.ts";
@@ -187,10 +188,10 @@ export class VaultReply {
     this.retryAfterMs = retryAfterMs;
   }
 
-  /** Throws HttpFailure. */
-  json(): JsonObject {
+  /** Throws Problem. */
+  json(asked: Asked): JsonObject {
     const value = this.#parsed();
-    if (!isObject(value)) throw new HttpFailure("notJson");
+    if (!isObject(value)) throw notVault(asked);
     return value;
   }
 

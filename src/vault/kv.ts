@@ -10,9 +10,8 @@ import { BoundedMap } from "../apimachinery/maps.ts";
 import { type JsonObject, type JsonValue, plainPath, quoted } from "../apimachinery/objects.ts";
 import { Problem, type Reason } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
-import { failed, refused, VaultProblem } from "./failures.ts";
+import { failed, notVault, refused, VaultProblem } from "./failures.ts";
 import type { VaultReply } from "./http.ts";
-import { HttpFailure } from "./http-failure.ts";
 import type { Logins } from "./logins.ts";
 import { encodePath, OWN_MOUNTS } from "./path.ts";
 import type { ConnectionServices, ConnectionSettings, Operation } from "./settings.ts";
@@ -79,18 +78,10 @@ function textsOf(
   const parsed: JsonValue = JSON.parse(text, spelled as (key: string, value: unknown) => unknown);
   const found = isObject(parsed) ? pick(parsed) : undefined;
   const entries = isObject(found) ? Object.entries(found) : [];
-  return new Map(entries.map(([key, value]) => [key, typeof value === "string" ? value : JSON.stringify(value)]));
+  return new Map(entries.map(([key, value]) => [key, wordOf(value)]));
 }
 
-/** Like `textsOf`, for a parsed object. */
-function fieldsOf(object: JsonObject, names: readonly string[]): Map<string, string> {
-  const entries = names.flatMap((name): [string, string][] => {
-    const value = object[name];
-    if (value === undefined || value === null) return [];
-    return [[name, typeof value === "string" ? value : JSON.stringify(value)]];
-  });
-  return new Map(entries);
-}
+const wordOf = (value: JsonValue | undefined): string => (typeof value === "string" ? value : JSON.stringify(value));
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
@@ -114,6 +105,8 @@ const OF_REQUESTS: ReadonlySet<Reason> = new Set<Reason>(["ForbiddenAddress", "F
 /** Matches the type of a KV secrets engine, also of a plugin. */
 const KV_ENGINE = /^generic$|(?:^|-)kv$/;
 
+/** The segment that a secrets engine of version 2 inserts between its mount and the path. */
+type Below = "data" | "metadata";
 type Settings = Pick<ConnectionSettings, "address" | "timeoutMs">;
 type Version = KvDataPlace["kv"];
 /** The type of a secrets engine; undefined if Vault does not report it. */
@@ -153,9 +146,10 @@ export class KvReader {
     const reply = await this.#get(reader, place, "metadata", ["metadata"]);
     if (reply.status === 404) return this.#absent(reader, place, 2, NO_METADATA);
     if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
-    const metadata = fieldsAt(this.#json(place, reply), "data");
-    const fields = fieldsOf(metadata, METADATA);
-    if (!fields.has("current_version")) throw this.#notVault(place);
+    const metadata = fieldsAt(reply.json(this.#asked(place)), "data");
+    const known = METADATA.filter((name) => (metadata[name] ?? null) !== null);
+    const fields = new Map(known.map((name) => [name, wordOf(metadata[name])]));
+    if (!fields.has("current_version")) throw notVault(this.#asked(place));
     const custom = customOf(metadata["custom_metadata"]);
     return answerOf(fields.set("custom_metadata", JSON.stringify(custom)), custom);
   }
@@ -169,15 +163,11 @@ export class KvReader {
       return ABSENT;
     }
     if (reply.status !== 200) throw await this.#refused(reader, place, reply);
-    const { data, lease_id: lease } = this.#json(place, reply);
-    if (!isObject(data)) throw this.#notVault(place);
+    const { data, lease_id: lease } = reply.json(this.#asked(place));
+    if (!isObject(data)) throw notVault(this.#asked(place));
     if (textOf(lease) !== "") throw wrongEngine(place, "other", NO_KV);
-    return this.#cpu.run(reader.namespace, () =>
-      answerOf(
-        textsOf(reply.text, (answer) => answer["data"], describe(place)),
-        {},
-      ),
-    );
+    const texts = () => textsOf(reply.text, (answer) => answer["data"], describe(place));
+    return this.#cpu.run(reader.namespace, () => answerOf(texts(), {}));
   }
 
   async #second(reader: VaultReader, place: KvDataPlace, last: VaultAnswer | undefined): Promise<VaultAnswer> {
@@ -189,7 +179,7 @@ export class KvReader {
     const query = place.version === undefined ? "" : `?version=${place.version}`;
     const reply = await this.#get(reader, place, "data", ["data"], query);
     if (reply.status !== 200 && reply.status !== 404) throw await this.#refused(reader, place, reply, "data");
-    const metadata = fieldsAt(this.#json(place, reply), "data", "metadata");
+    const metadata = fieldsAt(reply.json(this.#asked(place)), "data", "metadata");
     const version = Number(metadata["version"]);
     if (!(version > 0)) {
       // Answers of version 2 always contain a version.
@@ -220,7 +210,7 @@ export class KvReader {
     }
     if (reply.status === 404) return (await this.#absent(reader, place, 2, "set kv: 1")).version;
     if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
-    const metadata = fieldsAt(this.#json(place, reply), "data");
+    const metadata = fieldsAt(reply.json(this.#asked(place)), "data");
     const version = place.version ?? Number(metadata["current_version"]);
     const versions = fieldsAt(metadata, "versions");
     // A path may have metadata before it has data, and may have lost its old versions.
@@ -249,7 +239,7 @@ export class KvReader {
     const path = `sys/internal/ui/mounts/${encodePath(place.mount)}`;
     const reply = await this.#send(reader, place, "lookup", path);
     if (reply.status === 429 || reply.status >= 500) throw refused(reply, this.#asked(place));
-    const data = reply.status === 200 ? fieldsAt(this.#json(place, reply), "data") : {};
+    const data = reply.status === 200 ? fieldsAt(reply.json(this.#asked(place)), "data") : {};
     const type = textOf(data["type"]);
     const version = fieldsAt(data, "options")["version"] === "2" ? 2 : 1;
     const engine = type === "" ? undefined : KV_ENGINE.test(type) ? version : "other";
@@ -258,12 +248,7 @@ export class KvReader {
   }
 
   /** `below` is the segment that the engine inserts, which policies must include. */
-  async #refused(
-    reader: VaultReader,
-    place: KvPlace,
-    reply: VaultReply,
-    below?: "data" | "metadata",
-  ): Promise<Problem> {
+  async #refused(reader: VaultReader, place: KvPlace, reply: VaultReply, below?: Below): Promise<Problem> {
     const asked = this.#asked(place);
     if (reply.status !== 403) return refused(reply, asked);
     const engine = await this.#engineOf(reader, place);
@@ -291,22 +276,10 @@ export class KvReader {
     await this.#cpu.run(reader.namespace, () => reply.parse());
     // A proxy may answer 404 while Vault is down. Bindings may remove missing values, so the answer must be from Vault.
     if (reply.status === 404) {
-      const { data, errors, warnings } = this.#json(place, reply);
-      if (!isObject(data) && !Array.isArray(errors) && !Array.isArray(warnings)) throw this.#notVault(place);
+      const { data, errors, warnings } = reply.json(this.#asked(place));
+      if (!isObject(data) && !Array.isArray(errors) && !Array.isArray(warnings)) throw notVault(this.#asked(place));
     }
     return reply;
-  }
-
-  #notVault(place: KvPlace): Problem {
-    return failed(new HttpFailure("notJson"), this.#asked(place));
-  }
-
-  #json(place: KvPlace, reply: VaultReply): JsonObject {
-    try {
-      return reply.json();
-    } catch (error) {
-      throw failed(error, this.#asked(place));
-    }
   }
 
   #asked(place: KvPlace) {
