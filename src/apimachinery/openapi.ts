@@ -56,5 +56,12 @@ export function itemsOf({ items, ...list }: OpenApiSchema): OpenApiSchema | unde
 
 const OPEN = "x-kubernetes-preserve-unknown-fields";
 
+/** The schema of a version of a kind. */
+export interface KindSchema {
+  root: OpenApiSchema;
+  /** Follows `#/components/schemas/X`. */
+  resolve: ResolveRef;
+}
+
 /** Finds the schema that a `$ref` such as `#/components/schemas/X` names. */
 export type ResolveRef = (ref: string) => OpenApiSchema | undefined;

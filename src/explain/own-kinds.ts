@@ -1,11 +1,11 @@
 /** Compares Inlay's kinds in a cluster with those of this program, to notice an older Inlay or none. Needs no permission of RBAC. */
 import { OWN_SCHEMAS } from "../api/own-schemas.ts";
 import { apiVersionOf } from "../apimachinery/objects.ts";
-import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import type { KindSchema, OpenApiSchema } from "../apimachinery/openapi.ts";
 import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
-import { type KindSchema, Schemas } from "../kube/schemas.ts";
+import { Schemas } from "../kube/schemas.ts";
 import type { Transport } from "../kube/transport.ts";
 
 const META = ["apiVersion", "kind", "metadata"];

@@ -12,7 +12,7 @@ import {
   type ObjectRef,
   type Resource,
 } from "../apimachinery/objects.ts";
-import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import type { KindSchema, OpenApiSchema } from "../apimachinery/openapi.ts";
 import { plain } from "../apimachinery/plain.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRETS } from "../apimachinery/resources.ts";
@@ -21,7 +21,7 @@ import { listNames, suggestNames } from "../apimachinery/suggest-names.ts";
 import { YAML_OPTIONS } from "../apimachinery/yaml-options.ts";
 import { type Reader, type Reading, withAdvice } from "../explain/reading.ts";
 import type { Discovery, ServedResource } from "../kube/discovery.ts";
-import type { KindSchema, Schemas } from "../kube/schemas.ts";
+import type { Schemas } from "../kube/schemas.ts";
 import { entries } from "../sources/watched-source.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { checkFields, planTarget } from "../transform/plan.ts";

@@ -6,17 +6,11 @@ import { Answers } from "../apimachinery/answers.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { getOrInsert } from "../apimachinery/maps.ts";
 import type { Resource } from "../apimachinery/objects.ts";
-import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+import type { KindSchema, OpenApiSchema } from "../apimachinery/openapi.ts";
 import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
 import type { Transport } from "./transport.ts";
-
-export interface KindSchema {
-  root: OpenApiSchema;
-  /** Follows `#/components/schemas/X`. */
-  resolve: ResolveRef;
-}
 
 interface Index {
   paths: Record<string, { serverRelativeURL: string }>;

@@ -8,9 +8,9 @@ import { Answers } from "../apimachinery/answers.ts";
 import { BoundedMap, getOrInsert } from "../apimachinery/maps.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { apiVersionOf, type KubeObject, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
-import type { OpenApiSchema } from "../apimachinery/openapi.ts";
+import type { KindSchema, OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { droppedPaths, lacksFields, type VersionSchema } from "../transform/dropped-fields.ts";
+import { droppedPaths, lacksFields } from "../transform/dropped-fields.ts";
 import { isNotFound, isStatus } from "./api-error.ts";
 import { METADATA_ONLY, pathOf } from "./client.ts";
 import { listedKind } from "./discovery.ts";
@@ -18,7 +18,7 @@ import { CONTROLLER, type Identity } from "./identity.ts";
 import type { Schemas } from "./schemas.ts";
 import type { Transport } from "./transport.ts";
 
-interface Version extends VersionSchema {
+interface Version extends KindSchema {
   name: string;
 }
 

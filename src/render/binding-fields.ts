@@ -1,4 +1,5 @@
 /** Computes the fields that a binding would write, from the objects in the files, or the reason why a target is not written. */
+
 import { type Field, fieldsOfTarget, manifestOf, type SecretBinding, sourcesIn, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
@@ -11,10 +12,10 @@ import {
   type ObjectRef,
   parseApiVersion,
 } from "../apimachinery/objects.ts";
+import type { KindSchema } from "../apimachinery/openapi.ts";
 import { type Advice, attemptSync, Problem, reasonOf } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { withValues } from "../apply/patch.ts";
-import type { KindSchema } from "../kube/schemas.ts";
 import type { Values } from "../pipeline/compile.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
 import { checkEntry, checkTypes, evaluate } from "../targets/evaluate.ts";

@@ -15,7 +15,7 @@ import { attempt, READ_VERBS, streamRefusal } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import { getAsController } from "../kube/get.ts";
 import { CONTROLLER } from "../kube/identity.ts";
-import type { LiveSource } from "../transform/live-source.ts";
+import { absentSource, type LiveSource } from "../transform/live-source.ts";
 import { finish, type RunSteps } from "../workqueue/cpu-scheduler.ts";
 import { type Grant, type GrantIndex, type GrantLimits, indexOf } from "./grant-index.ts";
 import {
@@ -255,9 +255,8 @@ export function copiedSources(
 
 const isBeingDeleted = ({ metadata }: KubeObject): boolean => metadata.deletionTimestamp !== undefined;
 
-function refused(description: string, problem: MissingValue): LiveSource {
-  return { kind: "absent", description, version: problem.reason, policy: problem.policy, problem };
-}
+const refused = (description: string, problem: MissingValue): LiveSource =>
+  absentSource(description, problem, problem.reason);
 
 const collection = (
   of: Pick<CollectionSubscription, "resource"> & Partial<CollectionSubscription>,

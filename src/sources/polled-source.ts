@@ -7,12 +7,12 @@ import type { PolledSource, ResolveContext } from "./source.ts";
 /** Replaces a missing first answer: the binding waits for it before its sources are read. */
 const NOT_ANSWERED = new Problem("Unavailable", "the server has not answered yet");
 
-/** `toLive` converts the content of an answer to a source, or throws Problem. */
+/** `toLive` converts the content of an answer, and its version, to a source, or throws Problem. */
 export function polledSource<T>(
   common: Pick<PolledSource, "place" | "description" | "policy" | "grantedObject">,
   poll: Poll<T> | undefined,
   { polls }: Pick<ResolveContext, "polls">,
-  toLive: (content: T) => LiveSource,
+  toLive: (content: T, version: string) => LiveSource,
 ): PolledSource {
   return {
     ...common,
@@ -21,8 +21,8 @@ export function polledSource<T>(
       const state = poll === undefined ? undefined : polls.stateOf(poll);
       if (state?.phase === "failed") return state.problem;
       if (state?.phase !== "synced") return NOT_ANSWERED;
-      const { content } = state.answer;
-      return attemptSync(() => toLive(content));
+      const { content, version } = state.answer;
+      return attemptSync(() => toLive(content, version));
     },
   };
 }

@@ -11,7 +11,7 @@ import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { ListedObject } from "../cache/watcher.ts";
 import { kindNotFound } from "../kube/access-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
-import type { LiveSource } from "../transform/live-source.ts";
+import { absentSource, type LiveSource } from "../transform/live-source.ts";
 import { PROVIDER_CLASS } from "../workloads/provider-class.ts";
 import { assertFewKeys } from "./many-keys.ts";
 import type { SourceKind } from "./source.ts";
@@ -106,22 +106,12 @@ function* liveClass(
   if (tooMany instanceof Problem) return tooMany;
   if (versions.size === 0) {
     const message = `no pod mounts the ${description}, or its driver reports no versions; the binding waits for one`;
-    const problem = new MissingValue("SourceNotFound", message, policy);
-    return { kind: "absent", description, version: "none", policy, problem, isUnmounted: true };
+    return { ...absentSource(description, new MissingValue("SourceNotFound", message, policy)), isUnmounted: true };
   }
   const texts = [...versions].sort(([a], [b]) => (a < b ? -1 : 1)).map(([id, all]) => [id, [...all].sort().join("\n")]);
   const data = new Map(texts.map(([id = "", text = ""]) => [id, new SecretValue<Uint8Array>(Buffer.from(text))]));
   const version = createHash("sha256").update(JSON.stringify(texts)).digest("base64url");
   const none = new SecretValue({});
-  return {
-    kind: "data",
-    isVersions: true,
-    isSecret: false,
-    description,
-    version,
-    policy,
-    annotations: none,
-    labels: none,
-    data,
-  };
+  const common = { description, version, policy, annotations: none, labels: none };
+  return { kind: "data", isVersions: true, isSecret: false, ...common, data };
 }

@@ -6,7 +6,6 @@ import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import {
   describeObject,
   idOf,
-  type JsonObject,
   type JsonValue,
   type KubeObject,
   type ObjectRef,
@@ -17,11 +16,11 @@ import { SECRETS, SERVICE_ACCOUNTS, VAULT_CONNECTIONS } from "../apimachinery/re
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { READ_VERBS, tokenAccess } from "../kube/access-error.ts";
 import type { Permission } from "../kube/grant-commands.ts";
-import type { LiveSource } from "../transform/live-source.ts";
+import { absentSource, type LiveSource } from "../transform/live-source.ts";
 import { assertAllowedPath } from "../vault/allowed-paths.ts";
+import { absentAnswer, answerOf } from "../vault/kv.ts";
 import { logsIn, namedKeys, namedObjects, needsAccount } from "../vault/named-keys.ts";
 import type { ConnectionState, VaultAnswer, VaultConnected, VaultContent, VaultReader } from "../vault/types.ts";
-import type { PollAnswer } from "./answer-cache.ts";
 import type { ProducedBy } from "./grant-rules.ts";
 import { assertFewKeys } from "./many-keys.ts";
 import type { Poll, StoreFiles } from "./poll.ts";
@@ -63,16 +62,19 @@ function answerFromFile(
     key: string,
     fields = files.fieldsOf(part, key),
   ): VaultAnswer => {
-    if (fields === undefined) files.missing(part, key);
+    if (fields === undefined) {
+      files.missing(part, key);
+      return absentAnswer(VERSION);
+    }
     const custom = part === "health" ? {} : textsIn(files.fieldsOf("metadata", key)?.["custom_metadata"]);
-    return { version: VERSION, content: fields && { data: bytesIn(fields), custom: new SecretValue(custom) } };
+    return answerOf(new Map(Object.entries(textsIn(fields))), custom, VERSION);
   };
   if (health !== undefined) {
     const address = health.address ?? specOf(files.find(connection))?.address;
     if (address !== undefined) return answer("health", serverKey(address));
     const called = describeObject(connection.resource.kind, connection.namespace, connection.name);
     files.note(`the address of ${called} is unknown; add it to the files, or set an address in the source`);
-    return { version: VERSION, content: undefined };
+    return absentAnswer(VERSION);
   }
   const { mount, path } = data ?? metadata;
   const key = `${mount}/${path}`;
@@ -130,19 +132,13 @@ const NO_SERVER: VaultConnected = {
 /** A field as in Vault's answer: a string as it is, any other value as its JSON. */
 const textOf = (value: JsonValue): string => (typeof value === "string" ? value : stringifyJson(value));
 
-const bytesIn = (fields: JsonObject) =>
-  new Map(
-    Object.entries(fields).map(
-      ([key, value]) => [key, new SecretValue<Uint8Array>(Buffer.from(textOf(value)))] as const,
-    ),
-  );
-
 const textsIn = (custom: unknown): Record<string, string> =>
   Object.fromEntries(Object.entries(isObject(custom) ? custom : {}).map(([key, value]) => [key, textOf(value)]));
 
 type VaultSource = NonNullable<Source["vault"]>;
 type Ready = Extract<ConnectionState, { phase: "ready" }>;
-type Ask = (last: VaultAnswer | undefined) => Promise<VaultAnswer>;
+type VaultPoll = Poll<VaultContent | undefined>;
+type Ask = VaultPoll["ask"];
 
 /** A problem of a connection changes by its own watch, so it needs no polling. */
 const FAILING_REFRESH_MS = 24 * 60 * 60 * 1_000;
@@ -196,19 +192,15 @@ export const vault: SourceKind = {
           ...(needsGrant && state?.phase !== "pending" && { grantedLabels: state?.labels ?? {} }),
         };
         const poll = found instanceof Problem ? failingPoll(found, connection) : found;
-        const labels = state?.phase === "ready" ? state.labels : {};
-        return polledSource(common, poll, context, ({ content, version }): LiveSource => {
-          if (content !== undefined) assertFewKeys(description, content.data.size, context.installation.limits);
-          if (content !== undefined)
-            return { kind: "data", description, version, policy, isSecret, ...live(content, labels) };
+        const labels = new SecretValue(state?.phase === "ready" ? state.labels : {});
+        return polledSource(common, poll, context, (content, version): LiveSource => {
+          if (content !== undefined) {
+            const { data, custom: annotations } = content;
+            assertFewKeys(description, data.size, context.installation.limits);
+            return { kind: "data", description, version, policy, isSecret, data, annotations, labels };
+          }
           const message = `there is nothing at ${description}; write it in Vault, or correct the source`;
-          return {
-            kind: "absent",
-            description,
-            version,
-            policy,
-            problem: new MissingValue("SourceNotFound", message, policy),
-          };
+          return absentSource(description, new MissingValue("SourceNotFound", message, policy), version);
         });
       },
     };
@@ -239,12 +231,6 @@ function placeOf({ data, metadata, health }: VaultSource): string[] {
   return data === undefined ? ["metadata", metadata.mount, metadata.path] : ["data", data.mount, data.path];
 }
 
-const live = ({ data, custom }: VaultContent, labels: Readonly<Record<string, string>>) => ({
-  data,
-  annotations: custom,
-  labels: new SecretValue(labels),
-});
-
 /** Undefined until the namespace and the account of the read are known. Throws Problem. */
 function pollOf(
   at: VaultSource,
@@ -252,11 +238,11 @@ function pollOf(
   connection: ObjectRef,
   own: string,
   { identity, accountUid, compositionOf }: Pick<ResolveContext, "identity" | "accountUid" | "compositionOf">,
-): Poll<VaultAnswer> | undefined {
+): VaultPoll | undefined {
   const { data, metadata, health } = at;
   const group = idOf(connection);
   const kvData = data && kvDataOf(data);
-  const pollAs = (login: string, ask: Ask): Poll<VaultAnswer> => ({
+  const pollAs = (login: string, ask: Ask): VaultPoll => ({
     id: JSON.stringify([group, revision, login, ...placeOf(at), data?.version ?? "", kvData?.kv ?? ""]),
     group,
     // A silent server must not delay the answers of another one.
@@ -264,11 +250,8 @@ function pollOf(
     refreshMs: parseDuration(intervalOf(at), "refresh"),
     unavailable: "VaultUnavailable",
     refreshing: () => connected.retryLogins(),
-    ask: async (last) => {
-      const answer = await ask(last?.content);
-      return answer === last?.content ? last : pollAnswer(answer);
-    },
-    fromFile: (files) => pollAnswer(answerFromFile(files, at, connection)),
+    ask,
+    fromFile: (files) => answerFromFile(files, at, connection),
   });
   if (health !== undefined) return pollAs("", (last) => connected.health(health.address, last));
   const place = data ?? metadata;
@@ -285,7 +268,7 @@ function pollOf(
  * Without a SecretGrant, a binding learns nothing about the connection, not even that it does not exist. So the problem is an answer, which
  * is only read with a grant.
  */
-function failingPoll(problem: Problem, connection: ObjectRef): Poll<VaultAnswer> {
+function failingPoll(problem: Problem, connection: ObjectRef): VaultPoll {
   const group = idOf(connection);
   const fail = (): never => {
     throw problem;
@@ -313,12 +296,4 @@ function claimNamespace(own: string, producedBy: ProducedBy): string | undefined
 function connectionNotFound(namespace: string, name: string): Problem {
   const message = `there is no VaultConnection ${namespace}/${name}; create it, or correct spec.sources[].vault.connection. Written fields stay`;
   return new Problem("ConnectionNotFound", message);
-}
-
-/** With its approximate size in bytes. */
-function pollAnswer(content: VaultAnswer): PollAnswer<VaultAnswer> {
-  const { version, refreshMs } = content;
-  const sizes = [...(content.content?.data ?? [])].map(([key, bytes]) => key.length + bytes.reveal().length);
-  const size = sizes.reduce((sum, each) => sum + each, 0);
-  return { version, content, size, ...(refreshMs !== undefined && { refreshMs }) };
 }

@@ -6,7 +6,7 @@ import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { attempt, READ_VERBS } from "../kube/access-error.ts";
 import { getIfExists } from "../kube/get.ts";
-import type { LiveSource } from "../transform/live-source.ts";
+import { absentSource, type LiveSource } from "../transform/live-source.ts";
 import { assertFewKeys } from "./many-keys.ts";
 import type { ParseContext, ParsedSource, ResolveContext, WatchedSource } from "./source.ts";
 
@@ -29,8 +29,7 @@ export function watchedSource(
   const fromObject = (object: KubeObject | undefined): LiveSource => {
     if (object === undefined) {
       const message = `there is no ${description}; create it, or correct its kind or name in spec.sources`;
-      const problem = new MissingValue("SourceNotFound", message, policy);
-      return { kind: "absent", description, version: "none", policy, problem };
+      return absentSource(description, new MissingValue("SourceNotFound", message, policy));
     }
     const { uid, resourceVersion, annotations = {}, labels = {} } = object.metadata;
     const texts = { annotations: new SecretValue(annotations), labels: new SecretValue(labels) };

@@ -6,9 +6,8 @@ import { type Field, fieldsOfTarget, manifestOf, type Target } from "../api/bind
 import { assertManifest } from "../api/manifest.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { type JsonValue, parseApiVersion } from "../apimachinery/objects.ts";
-import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+import type { KindSchema, OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 import { allIn, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
-import type { KindSchema } from "../kube/schemas.ts";
 import { type As, inferAs } from "../transform/convert.ts";
 import { assertNoReference } from "../transform/foreign-templates.ts";
 import type { LiveSource } from "../transform/live-source.ts";

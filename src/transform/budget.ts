@@ -52,12 +52,8 @@ export class Budget {
   /** Called before text becomes part of a template's result. */
   output(text: string): void {
     this.#output += Buffer.byteLength(text);
-    assertAtMost(
-      MAX_OUTPUT_BYTES,
-      this.#output,
-      "InvalidTemplate",
-      "the template's result has more than 1 MiB; shorten it",
-    );
+    const message = "the template's result has more than 1 MiB; shorten it";
+    assertAtMost(MAX_OUTPUT_BYTES, this.#output, "InvalidTemplate", message);
   }
 
   value(value: JsonValue): void {

@@ -2,16 +2,11 @@
  * Finds the fields of one version of a kind that the API server drops when the object passes through another version,
  * by the rules of its pruning. Pure.
  */
-
+import { keySegment } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import { quoted } from "../apimachinery/objects.ts";
-import { itemsOf, type OpenApiSchema, type ResolveRef } from "../apimachinery/openapi.ts";
-
-export interface VersionSchema {
-  root: OpenApiSchema;
-  resolve: ResolveRef;
-}
+import { itemsOf, type KindSchema, type OpenApiSchema } from "../apimachinery/openapi.ts";
+import { below } from "./path-advice.ts";
 
 /** Every version keeps these. */
 const META = ["apiVersion", "kind", "metadata"];
@@ -40,7 +35,7 @@ const OBJECT_META: OpenApiSchema = {
  * Whether objects in version `other` may have fields that `own` would drop. Fields of another type, and nulls, count
  * too.
  */
-export function lacksFields(own: VersionSchema, other: VersionSchema): boolean {
+export function lacksFields(own: KindSchema, other: KindSchema): boolean {
   const compared = new Map<OpenApiSchema, Set<OpenApiSchema>>();
   const lacks = (ours: OpenApiSchema, theirs: OpenApiSchema, depth: number): boolean => {
     const [a, b] = [opened(ours, own), opened(theirs, other)];
@@ -70,7 +65,7 @@ export function lacksFields(own: VersionSchema, other: VersionSchema): boolean {
  * The paths of an object, as version `other` shows it, that `own` would drop. Excludes fields with the default of
  * `other`, which sets them again.
  */
-export function* droppedPaths(object: object, own: VersionSchema, other: VersionSchema): Generator<string> {
+export function* droppedPaths(object: object, own: KindSchema, other: KindSchema): Generator<string> {
   yield* dropped(object as JsonObject, own.root, other.root, "");
 
   function* dropped(
@@ -80,17 +75,14 @@ export function* droppedPaths(object: object, own: VersionSchema, other: Version
     path: string,
   ): Generator<string> {
     const [a, b] = [opened(ours, own), theirs && opened(theirs, other)];
-    if (Array.isArray(value)) {
-      for (const [index, element] of value.entries())
-        yield* droppedAt(`${path}[${index}]`, element, itemOf(a), b && itemOf(b));
-      return;
-    }
+    for (const [index, element] of Array.isArray(value) ? value.entries() : [])
+      yield* droppedAt(`${path}[${index}]`, element, itemOf(a), b && itemOf(b));
     if (!isObject(value)) return;
     for (const [key, child] of Object.entries(value)) {
       if (path === "" && META.includes(key)) continue;
       const declared = b && fieldOf(b, key);
       if (declared && isDefault(child, opened(declared, other))) continue;
-      yield* droppedAt(below(path, key), child, fieldOf(a, key), declared);
+      yield* droppedAt(below(path, keySegment(key)), child, fieldOf(a, key), declared);
     }
   }
 
@@ -136,13 +128,7 @@ export function* droppedPaths(object: object, own: VersionSchema, other: Version
   }
 }
 
-/** The path of a field. An object may have keys that no path of a binding can name. */
-function below(path: string, key: string): string {
-  if (!/^[\w-]+$/.test(key)) return `${path}[${quoted(key)}]`;
-  return path === "" ? key : `${path}.${key}`;
-}
-
-function opened(schema: OpenApiSchema, { resolve }: VersionSchema): OpenApiSchema {
+function opened(schema: OpenApiSchema, { resolve }: KindSchema): OpenApiSchema {
   const { $ref, allOf } = schema;
   const ref = $ref ?? (allOf?.length === 1 ? allOf[0]?.$ref : undefined);
   return ref === undefined ? schema : (resolve(ref) ?? KEEPS_ALL);

@@ -1,4 +1,4 @@
-/** Defines a source as it was read. Types only. */
+/** Defines a source as it was read. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { MissingPolicy, MissingValue } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
@@ -36,6 +36,10 @@ export type LiveSource = {
       readonly isUnmounted?: true;
     }
 );
+
+/** A source that does not exist, or that the binding may not read. */
+export const absentSource = (description: string, problem: MissingValue, version = "none") =>
+  ({ kind: "absent", description, version, policy: problem.policy, problem }) satisfies LiveSource;
 
 type Metadata = {
   readonly annotations: Texts;

@@ -47,9 +47,12 @@ export interface Recipe {
   /** About the field, whatever its value is. */
   readonly warnings: readonly Problem[];
   /** Whether it writes the `binaryData` of a ConfigMap beside its path. */
-  isSplit?(schemaAt: SchemaAt): boolean;
+  isSplit(schemaAt: SchemaAt): boolean;
   make(sources: Sources, schemaAt: SchemaAt, budget: Budget): Made;
 }
+
+/** The part of a recipe that depends on where its values come from. */
+type Reading = Pick<Recipe, "references" | "warnings" | "make">;
 
 /** A field that has no recipe. */
 export interface InvalidField {
@@ -119,7 +122,7 @@ function planField(
   if (!(made instanceof MissingValue)) return { ...nothing, problem: made };
   const [only, ...others] = new Set(references.map(({ source }) => source));
   const why = others.length === 0 ? made.with({ source: made.source ?? only }) : made;
-  const paths = recipe.isSplit?.(schemaAt) ? [path, BINARY_DATA] : [path];
+  const paths = recipe.isSplit(schemaAt) ? [path, BINARY_DATA] : [path];
   return { ...nothing, omitted: paths.map((each) => ({ path: each, why })) };
 }
 
@@ -148,9 +151,8 @@ export function planTarget(
   fields: readonly Field[],
   sources: ReadonlyMap<string, LiveSource | Problem>,
   schemaAt?: SchemaAt,
-  all = fields,
 ): Plan {
-  const planned = planFields(checkFields(fields, sources.keys(), all), sources, schemaAt);
+  const planned = planFields(checkFields(fields, sources.keys()), sources, schemaAt);
   throwFirst(problemsOf(planned));
   return planOf(planned);
 }
@@ -177,15 +179,11 @@ export function noteOf({ fields, omitted, warnings = [], kept, readable }: Plan)
 
 /**
  * Checks each of a target's fields without its value. The problems: InvalidPath, ForbiddenPath, InvalidTemplate, or InvalidBinding
- * (overlapping paths, an unknown source, an invalid regular expression). `all` are the fields of the target.
+ * (overlapping paths, an unknown source, an invalid regular expression).
  */
-export function recipesOf(
-  fields: readonly Field[],
-  sourceNames: Iterable<string>,
-  all = fields,
-): (Recipe | InvalidField)[] {
+export function recipesOf(fields: readonly Field[], sourceNames: Iterable<string>): (Recipe | InvalidField)[] {
   const names = [...sourceNames];
-  const isSplittable = !all.some(({ path }) => /^binaryData\b/.test(path));
+  const isSplittable = !fields.some(({ path }) => /^binaryData\b/.test(path));
   const effort = newFilterEffort();
   const paths: FieldPath[] = [];
   return fields.map((field) => {
@@ -208,8 +206,8 @@ export function recipesOf(
 }
 
 /** The recipes of fields that are all right. Throws the first Problem, which has the others. */
-export function checkFields(fields: readonly Field[], sourceNames: Iterable<string>, all = fields): readonly Recipe[] {
-  const recipes = recipesOf(fields, sourceNames, all);
+export function checkFields(fields: readonly Field[], sourceNames: Iterable<string>): readonly Recipe[] {
+  const recipes = recipesOf(fields, sourceNames);
   throwFirst(recipes.flatMap((each) => ("problem" in each ? each.problem : [])));
   return recipes as readonly Recipe[];
 }
@@ -227,12 +225,8 @@ function assertFoundAfter(path: FieldPath): void {
 function recipeOf(field: Field, path: FieldPath, names: readonly string[], isSplittable: boolean): Recipe {
   const { from, as } = field;
   const isWhole = copiesAll(field);
-  const isSplit = (schemaAt: SchemaAt) =>
-    isWhole &&
-    isSplittable &&
-    String(path) === "data" &&
-    (as === undefined || as === "string") &&
-    isConfigMap(schemaAt);
+  const mayBeSplit = isWhole && isSplittable && String(path) === "data" && (as === undefined || as === "string");
+  const isSplit = (schemaAt: SchemaAt) => mayBeSplit && isConfigMap(schemaAt);
   const recipe =
     from === undefined ? fromTemplate(field.template, path, as, names) : fromSource(from, path, as, isSplit);
   for (const reference of recipe.references) {
@@ -254,12 +248,7 @@ function readable(references: Recipe["references"], sources: ReadonlyMap<string,
   return read;
 }
 
-function fromTemplate(
-  text: string,
-  path: FieldPath,
-  as: Field["as"],
-  names: readonly string[],
-): Omit<Recipe, "field" | "path" | "append"> {
+function fromTemplate(text: string, path: FieldPath, as: Field["as"], names: readonly string[]): Reading {
   assertNoPlaceholder(text, names);
   const template = attemptSync(() => compileTemplate(text));
   if (template instanceof Problem) throw foreignExpression(text, names, template) ?? template;
@@ -276,12 +265,7 @@ function fromTemplate(
   };
 }
 
-function fromSource(
-  from: From,
-  path: FieldPath,
-  as: Field["as"],
-  isSplit: (schemaAt: SchemaAt) => boolean,
-): Omit<Recipe, "field" | "path" | "append"> {
+function fromSource(from: From, path: FieldPath, as: Field["as"], isSplit: Recipe["isSplit"]): Reading {
   const fieldPath = from.fieldPath === undefined ? undefined : FieldPath.parse(from.fieldPath);
   const pointer = from.pointer === undefined ? undefined : parsePointer(from.pointer);
   const make: Recipe["make"] = (sources, schemaAt, budget) => {

@@ -1,7 +1,8 @@
 /** Checks a plan against the target's schema as the API server would, but quotes no value. Pure. */
-import { type FieldPath, isNameable, type Segment } from "../apimachinery/field-path.ts";
+import { type FieldPath, isNameable, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { Remembered } from "../apimachinery/maps.ts";
 import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
+
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, eachOf, MAX_PROBLEMS, Problem } from "../apimachinery/problem.ts";
 import { below, dottedKeyHint, elementAt, elementHint, type Known, type Place, unknownField } from "./path-advice.ts";
@@ -17,10 +18,8 @@ export function assertNotInManagedFields(
   schemaWithin: SchemaAt,
 ): void {
   if (!fromSecret) return;
-  const above = listAbove(path, schemaAt);
-  if (above === "none") return;
-  const list = above ?? listWithin(path, value.reveal(), schemaWithin);
-  if (list === undefined) return;
+  const list = listAbove(path, schemaAt) ?? listWithin(path, value.reveal(), schemaWithin);
+  if (list === "none" || list === undefined) return;
   const what = listType(list, schemaWithin) === "set" ? "an element" : "a key of an element";
   // The path to a list within the value may contain keys of the Secret.
   const where = path.startsWith(list) ? list : "a list in the value";
@@ -177,7 +176,7 @@ class Walk {
   }
 
   below(schema: OpenApiSchema, key: string): OpenApiSchema {
-    return this.#step(schema, { kind: "key", key }, { at: "", parent: "" });
+    return this.#step(schema, keySegment(key), { at: "", parent: "" });
   }
 
   /**
@@ -190,12 +189,10 @@ class Walk {
     assertBytes(schema, path, isBytes);
     assertType(schema, value, path);
     const broken = brokenRule(schema, value, this.#effort);
-    if (broken !== undefined)
-      throw new Problem("InvalidValue", {
-        at: [String(path)],
-        what: `the value ${broken}`,
-        fix: "correct it in its source, or name another key",
-      });
+    if (broken !== undefined) {
+      const fix = "correct it in its source, or name another key";
+      throw new Problem("InvalidValue", { at: [String(path)], what: `the value ${broken}`, fix });
+    }
     const wrong = attemptSync(() => this.checkWithin(schema, value));
     if (wrong === undefined) return;
     const why = wrong.reason === "InvalidValue" ? wrong.message : `does not match the schema of ${this.#kind}`;
@@ -207,7 +204,7 @@ class Walk {
     if (typeof value !== "object" || value === null) return;
     const children: [Segment, JsonValue][] = Array.isArray(value)
       ? value.map((child, index) => [{ kind: "index", index }, child])
-      : Object.entries(value).map(([key, child]) => [{ kind: "key", key }, child]);
+      : Object.entries(value).map(([key, child]) => [keySegment(key), child]);
     const check = ([segment, child]: [Segment, JsonValue]) => {
       const where = at === undefined ? undefined : below(at, segment);
       const schemaBelow = this.#step(schema, segment, { at: where ?? "", parent: at || this.#kind });
@@ -215,9 +212,8 @@ class Walk {
       if (child === null && where !== undefined) return;
       assertType(schemaBelow, child, where ?? "", where === undefined);
       const broken = brokenRule(schemaBelow, child, this.#effort);
-      if (broken !== undefined) {
+      if (broken !== undefined)
         throw new Problem("InvalidValue", where === undefined ? broken : { at: [where], what: `the value ${broken}` });
-      }
       this.checkWithin(schemaBelow, child, where);
     };
     // A message about a value names no part of it, so one is enough.
@@ -271,11 +267,9 @@ class Walk {
       const items = this.#known(schema, segment) ?? (schema === NO_FIELDS ? NO_FIELDS : ANYTHING);
       for (const { key } of segment.kind === "element" ? segment.conditions : []) {
         const named = this.#step(items, { kind: "key", key }, { at, parent: `${parent}[]` });
-        if (!isScalar(named))
-          throw new Problem("TypeMismatch", {
-            at: [String(path)],
-            what: `${plainWord(key)} is ${spell(typesOf(named))}, so it can't identify an element`,
-          });
+        if (isScalar(named)) continue;
+        const what = `${plainWord(key)} is ${spell(typesOf(named))}, so it can't identify an element`;
+        throw new Problem("TypeMismatch", { at: [String(path)], what });
       }
       return items;
     }
@@ -284,10 +278,8 @@ class Walk {
       const items = schema.items && this.resolve(schema.items);
       const keys = schema["x-kubernetes-list-map-keys"];
       const hint = types.includes("array") ? elementHint(place, key, items, keys) : dottedKeyHint(place);
-      throw new Problem("TypeMismatch", {
-        at: [String(path)],
-        what: `${parent} is ${spell(types)}, so it has no field ${plainWord(key)}${hint}`,
-      });
+      const what = `${parent} is ${spell(types)}, so it has no field ${plainWord(key)}${hint}`;
+      throw new Problem("TypeMismatch", { at: [String(path)], what });
     }
     const known = this.#known(schema, segment);
     if (known !== undefined) return known;
@@ -304,12 +296,8 @@ class Walk {
   /** The schema of a field that the schema names, or of the elements of a list. */
   readonly #known: Known = (schema, segment) => {
     const { properties = {} } = schema;
-    const found =
-      segment.kind !== "key"
-        ? itemsOf(schema)
-        : Object.hasOwn(properties, segment.key)
-          ? properties[segment.key]
-          : undefined;
+    const field = (key: string) => (Object.hasOwn(properties, key) ? properties[key] : undefined);
+    const found = segment.kind === "key" ? field(segment.key) : itemsOf(schema);
     return found && this.resolve(found);
   };
 }

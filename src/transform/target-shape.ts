@@ -1,7 +1,7 @@
 /** Describes how a target is written and released, from its published schema and without values. */
 import type { ElementCondition, FieldPath } from "../apimachinery/field-path.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
+import type { KindSchema, OpenApiSchema } from "../apimachinery/openapi.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { convert } from "./convert.ts";
 import { schemaIn, typesOf } from "./schema-check.ts";
@@ -33,7 +33,7 @@ export interface TargetShape {
 }
 
 /** Without a schema, no field is required, and all lists are atomic: the API server treats them so too. */
-export function shapeOf(schema: { root: OpenApiSchema; resolve: ResolveRef } | undefined): TargetShape {
+export function shapeOf(schema: KindSchema | undefined): TargetShape {
   const find = schema && schemaIn(schema.root, schema.resolve);
   /** Unknown parts of the schema count as empty. */
   const at = (path: FieldPath, key?: string): OpenApiSchema => find?.(path, key) ?? {};

@@ -15,7 +15,7 @@ import type { VaultReply } from "./http.ts";
 import type { Logins } from "./logins.ts";
 import { encodePath, OWN_MOUNTS } from "./path.ts";
 import type { ConnectionServices, ConnectionSettings, Operation } from "./settings.ts";
-import type { KvDataPlace, KvPlace, VaultAnswer, VaultContent, VaultReader } from "./types.ts";
+import type { KvDataPlace, KvPlace, VaultAnswer, VaultReader } from "./types.ts";
 
 /** Random for each process, so that a version reveals nothing about the content. */
 const KEY = randomBytes(32);
@@ -23,7 +23,8 @@ const KEY = randomBytes(32);
 const { rawJSON } = JSON as unknown as { rawJSON(text: string): JsonValue };
 
 /** The answer for a path without content. */
-const ABSENT: VaultAnswer = { version: "absent", content: undefined };
+export const absentAnswer = (version: string): VaultAnswer => ({ version, content: undefined, size: 0 });
+const ABSENT = absentAnswer("absent");
 
 /** Facts about one version of a path, which are in the answers with data and with metadata alike. */
 interface VersionFacts {
@@ -45,13 +46,14 @@ function versionText({ version, custom, isGone, ...facts }: VersionFacts): strin
 
 /** The answer with these keys. Without a version, a keyed hash of the content is the version. */
 export function answerOf(
-  data: ReadonlyMap<string, string>,
+  texts: ReadonlyMap<string, string>,
   custom: Readonly<Record<string, string>>,
-  version = digestOf([[...data], Object.entries(custom).sort()]),
+  version = digestOf([[...texts], Object.entries(custom).sort()]),
 ): VaultAnswer {
-  const values = new Map([...data].map(([key, text]) => [key, new SecretValue<Uint8Array>(Buffer.from(text))]));
-  const content: VaultContent = { data: values, custom: new SecretValue(custom) };
-  return { version, content };
+  const bytes = [...texts].map(([key, text]) => [key, Buffer.from(text)] as const);
+  const data = new Map(bytes.map(([key, each]) => [key, new SecretValue<Uint8Array>(each)]));
+  const size = bytes.reduce((sum, [key, each]) => sum + key.length + each.length, 0);
+  return { version, content: { data, custom: new SecretValue(custom) }, size };
 }
 
 /** Custom metadata, which is null in Vault's answer if there is none. */
@@ -189,7 +191,7 @@ export class KvReader {
     const custom = customOf(metadata["custom_metadata"]);
     const isGone = reply.status === 404;
     const text = versionText({ ...timesOf(metadata), version, custom, isGone });
-    if (isGone) return { version: text, content: undefined };
+    if (isGone) return absentAnswer(text);
     return this.#cpu.run(reader.namespace, () => {
       const data = textsOf(reply.text, (whole) => fieldsAt(whole, "data")["data"], describe(place));
       return answerOf(data, custom, text);

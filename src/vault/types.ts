@@ -31,6 +31,8 @@ export interface VaultAnswer {
   /** Changes with the content. Contains no value, and no hash of one that another process could repeat. */
   readonly version: string;
   readonly content: VaultContent | undefined;
+  /** The approximate size of the content in memory, in bytes. */
+  readonly size: number;
   /** When to read again, in ms, if not at the usual interval. */
   readonly refreshMs?: number;
 }

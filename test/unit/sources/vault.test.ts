@@ -25,7 +25,7 @@ const entry = (vault: object, more: object = {}) => ({
 /** A connection that records its requests. */
 class Connected implements VaultConnected {
   readonly asked: unknown[] = [];
-  answer: VaultAnswer = { version: "1", content: { data: new Map(), custom: new SecretValue({}) } };
+  answer: VaultAnswer = { version: "1", content: { data: new Map(), custom: new SecretValue({}) }, size: 0 };
   loginOf: VaultConnected["loginOf"] = ({ identity, namespace }) => `${identity} ${namespace}`;
   data: VaultConnected["data"] = async (reader, place, last) => this.#note("data", reader, place, last);
   metadata: VaultConnected["metadata"] = async (reader, place) => this.#note("metadata", reader, place);
@@ -196,8 +196,8 @@ describe("a source from Vault", () => {
   it("is a source of keys with custom metadata as annotations, and absent if nothing is at the path", async () => {
     const text = new SecretValue<Uint8Array>(Buffer.from("text"));
     const content = { data: new Map([["key", text]]), custom: new SecretValue({ owner: "team" }) };
-    const answer: VaultAnswer = { version: "7", content };
-    polled = { phase: "synced", answer: { version: "7", content: answer, size: 4 } };
+    const answer: VaultAnswer = { version: "7", content, size: 4 };
+    polled = { phase: "synced", answer };
     const live = await (await resolved({ data: S3 })).read(undefined);
     assert.ok(!(live instanceof Problem) && live.kind === "data");
     assert.deepEqual(
@@ -207,7 +207,7 @@ describe("a source from Vault", () => {
     assert.equal(live.description, "data kv/registry/s3 through VaultConnection registry/vault");
     const metadata = await (await resolved({ metadata: S3 })).read(undefined);
     assert.ok(!(metadata instanceof Problem) && metadata.kind === "data" && !metadata.isSecret);
-    polled = { phase: "synced", answer: { version: "8", content: { version: "8", content: undefined }, size: 0 } };
+    polled = { phase: "synced", answer: { version: "8", content: undefined, size: 0 } };
     const absent = await (await resolved({ data: S3 }, { optional: true, onMissing: "Remove" })).read(undefined);
     assert.ok(!(absent instanceof Problem) && absent.kind === "absent");
     assert.deepEqual(

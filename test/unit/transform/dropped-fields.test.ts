@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import type { JsonObject, JsonValue } from "../../../src/apimachinery/objects.ts";
-import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
-import { droppedPaths, lacksFields, type VersionSchema } from "../../../src/transform/dropped-fields.ts";
+import type { KindSchema, OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
+import { droppedPaths, lacksFields } from "../../../src/transform/dropped-fields.ts";
 
 const text: OpenApiSchema = { type: "string" };
 const object = (properties: Record<string, OpenApiSchema>, more: OpenApiSchema = {}): OpenApiSchema => {
@@ -14,7 +14,7 @@ const keeps: OpenApiSchema = { type: "object", "x-kubernetes-preserve-unknown-fi
 const map = (values: OpenApiSchema | true): OpenApiSchema => ({ type: "object", additionalProperties: values });
 const resource: OpenApiSchema = { type: "object", "x-kubernetes-embedded-resource": true };
 const intOrText: OpenApiSchema = { "x-kubernetes-int-or-string": true };
-const version = (root: OpenApiSchema, defined: Record<string, OpenApiSchema> = {}): VersionSchema => {
+const version = (root: OpenApiSchema, defined: Record<string, OpenApiSchema> = {}): KindSchema => {
   return { root, resolve: (ref) => defined[ref] };
 };
 const lacks = (own: OpenApiSchema, other: OpenApiSchema) =>

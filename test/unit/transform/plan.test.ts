@@ -239,7 +239,7 @@ describe("a plan", () => {
     const all: Field = { path: "data", from: { source: "s" } };
     const other: Field = { path: "binaryData.other", from: { source: "s", key: "text" } };
     const message = (count: number, schema?: SchemaAt) => {
-      const made = attemptSync(() => planTarget([all], binary(count), schema, [all, other]));
+      const made = attemptSync(() => planTarget([all, other], binary(count), schema));
       assert.ok(made instanceof Problem && made.reason === "NotUtf8");
       return made.message;
     };

@@ -1,12 +1,13 @@
 /** The reconcile loop: its requests, their order, and the status that it leaves. */
+
 import assert from "node:assert/strict";
 import { mock } from "node:test";
 import { Installation } from "../../../../src/api/installation.ts";
 import { STALLED_AFTER_MS } from "../../../../src/api/progress.ts";
+import type { KindSchema } from "../../../../src/apimachinery/openapi.ts";
 import { Problem } from "../../../../src/apimachinery/problem.ts";
 import { SECRET_GRANTS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
-import type { KindSchema } from "../../../../src/kube/schemas.ts";
 import type { ProducedBy } from "../../../../src/sources/grant-rules.ts";
 import type { WorkResult } from "../../../../src/workqueue/work-queue.ts";
 import type { FakeCluster, ReconcileDependencies } from "../../cluster.ts";

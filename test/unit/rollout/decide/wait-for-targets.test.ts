@@ -1,9 +1,10 @@
 /** When restarts wait for the controllers of targets, and the message about that. */
+
 import assert from "node:assert/strict";
 import type { JsonObject, ObjectRef } from "../../../../src/apimachinery/objects.ts";
+import type { KindSchema } from "../../../../src/apimachinery/openapi.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import type { KindSchema } from "../../../../src/kube/schemas.ts";
 import {
   type AwaitedTarget,
   kindsWithoutStatus,
