@@ -9,6 +9,12 @@ export function getOrInsert<K, V>(map: Insertable<K, V>, key: K, make: () => V):
   return made;
 }
 
+/** Computes the value of each object once, and keeps it as long as the object. */
+export function oncePerObject<K extends object, V>(compute: (object: K) => V): (object: K) => V {
+  const known = new WeakMap<K, V>();
+  return (object) => getOrInsert(known, object, () => compute(object));
+}
+
 interface Insertable<K, V> {
   get(key: K): V | undefined;
   has(key: K): boolean;

@@ -2,8 +2,10 @@
  * Matches elements of lists with their names in fieldsV1, by an index: comparing each with each takes minutes for
  * thousands.
  */
+
 import { type ElementCondition, inOrder } from "../apimachinery/field-path.ts";
 import { isObject, parseJson, stringifyJson } from "../apimachinery/json.ts";
+import { getOrInsert, oncePerObject } from "../apimachinery/maps.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 
 /** The content of a name in fieldsV1: the value of an element of a set, or the keys of an element of a map list. */
@@ -88,13 +90,7 @@ function having({ members, indexes }: Group, element: JsonObject, some: readonly
   return index.get(fieldsText(element, some)) ?? [];
 }
 
-const names = new WeakMap<JsonObject, Names>();
-
-export function namesIn(fields: JsonObject): Names {
-  const known = names.get(fields) ?? new Names(Object.keys(fields));
-  names.set(fields, known);
-  return known;
-}
+export const namesIn = oncePerObject((fields: JsonObject): Names => new Names(Object.keys(fields)));
 
 /** The names of several nodes. */
 export const namesAmong = (all: Iterable<string>): Names => new Names(all);
@@ -136,8 +132,7 @@ export function placeOfName(list: readonly JsonValue[], name: string, { defaults
 }
 
 function indexOf(list: readonly JsonValue[], keys: readonly string[] | undefined): Places {
-  const ofList = placesOf.get(list) ?? new Map<string | undefined, Places>();
-  placesOf.set(list, ofList);
+  const ofList = getOrInsert(placesOf, list, () => new Map<string | undefined, Places>());
   const id = keys?.join("\n");
   const known = ofList.get(id);
   if (known !== undefined) return known;

@@ -1,5 +1,5 @@
 /** What a binding depends on: one object, or all objects that match. Also the keys by which subscriptions share streams. */
-import { getOrInsert } from "../apimachinery/maps.ts";
+import { oncePerObject } from "../apimachinery/maps.ts";
 import { apiVersionOf, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
 import type { Identity, WatchIdentity } from "../kube/identity.ts";
@@ -106,13 +106,7 @@ export const isOfSources = (dependency: Subscription): boolean =>
   [SECRETS, CONFIG_MAPS].some((each) => resourceKey(each) === resourceKey(resourceOf(dependency)));
 
 /** Caches the keys: a binding for a thousand namespaces needs each key several times in a reconcile. */
-const keys = new WeakMap<Subscription, string>();
-
-export function subscriptionKey(dependency: Subscription): string {
-  return getOrInsert(keys, dependency, () => keyOf(dependency));
-}
-
-const keyOf = (dependency: Subscription): string =>
+export const subscriptionKey = oncePerObject((dependency: Subscription): string =>
   [
     dependency.identity,
     resourceKey(resourceOf(dependency)),
@@ -128,4 +122,5 @@ const keyOf = (dependency: Subscription): string =>
           [...(dependency.names ?? ["*"]), "", ...(dependency.exceptNames ?? [])].join("/"),
         ]
       : []),
-  ].join("|");
+  ].join("|"),
+);

@@ -1,4 +1,5 @@
 /** What all bindings of one `inlay diff` share: the connection as the user, lists, schemas, and reads of sources, each sent once. */
+import { getOrInsert } from "../apimachinery/maps.ts";
 import type { KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
@@ -61,10 +62,7 @@ export class Readers {
 
   /** The account if it exists and the user may impersonate it, else the user. */
   actingAs(namespace: string, account: string): Promise<ActingAs> {
-    const key = `${namespace}/${account}`;
-    const known = this.#acting.get(key) ?? this.#actingAs(namespace, account);
-    this.#acting.set(key, known);
-    return known;
+    return getOrInsert(this.#acting, `${namespace}/${account}`, () => this.#actingAs(namespace, account));
   }
 
   async #actingAs(namespace: string, name: string): Promise<ActingAs> {

@@ -2,7 +2,9 @@
  * Answers what the watches of the controller would show, by lists that are requested once. Code that reads a watch runs again until it needs
  * no further list.
  */
+
 import { nameMatcher } from "../apimachinery/glob.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { apiVersionOf, type KubeObject } from "../apimachinery/objects.ts";
 import { type CachedObject, projectionFor } from "../cache/cached-object.ts";
 import type { ReflectorState } from "../cache/reflector.ts";
@@ -73,9 +75,7 @@ export class LiveLists {
   }
 
   #request(key: string, wanted: Subscription): Promise<void> {
-    const running = this.#running.get(key) ?? this.#load(key, wanted);
-    this.#running.set(key, running);
-    return running;
+    return getOrInsert(this.#running, key, () => this.#load(key, wanted));
   }
 
   async #load(key: string, wanted: Subscription) {

@@ -3,6 +3,7 @@
 import type { SecretBinding } from "../api/binding.ts";
 import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { isSameKind, type KubeObject, type Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
@@ -108,10 +109,8 @@ class AccountList {
   }
 
   #of(namespace: string, name: string, isInstalled: boolean) {
-    const key = `${namespace}/${name}`;
-    const account = this.#accounts.get(key) ?? { namespace, name, isInstalled, permissions: [] };
-    this.#accounts.set(key, account);
-    return account;
+    const newOne = () => ({ namespace, name, isInstalled, permissions: [] });
+    return getOrInsert(this.#accounts, `${namespace}/${name}`, newOne);
   }
 }
 

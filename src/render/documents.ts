@@ -1,4 +1,5 @@
 /** Parses the texts of files to objects, and knows the line of every field. No I/O. */
+
 import {
   type Document,
   isAlias,
@@ -17,6 +18,7 @@ import {
   type YAMLWarning,
 } from "yaml";
 import { integerOf, isObject, MAX_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
+import { oncePerObject } from "../apimachinery/maps.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { Reason } from "../apimachinery/problem.ts";
 import type { Step } from "./place.ts";
@@ -281,7 +283,7 @@ interface Fields {
 }
 
 /** The first pair of each key. */
-const fieldsOf = once((map: YAMLMap): Fields => {
+const fieldsOf = oncePerObject((map: YAMLMap): Fields => {
   const named = map.items.filter(({ key }) => isScalar(key));
   const isMerge = ({ key }: Pair) => String((key as Scalar).value) === "<<";
   return {
@@ -291,17 +293,7 @@ const fieldsOf = once((map: YAMLMap): Fields => {
 });
 
 /** The first element of each name. */
-const elementsOf = once(
+const elementsOf = oncePerObject(
   (list: YAMLSeq): ReadonlyMap<unknown, unknown> =>
     new Map(list.items.map((each): [unknown, unknown] => [isMap(each) ? each.get("name") : undefined, each]).reverse()),
 );
-
-/** Remembers the result for each object. */
-function once<K extends object, V>(compute: (of: K) => V): (of: K) => V {
-  const known = new WeakMap<K, V>();
-  return (of) => {
-    const result = known.get(of) ?? compute(of);
-    known.set(of, result);
-    return result;
-  };
-}

@@ -1,6 +1,8 @@
 /** Describes the kinds of the objects in files, by the CRDs in the files or else by the objects. Pure. */
+
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { apiVersionOf, isSameKind, type JsonObject, parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import type { OpenApiSchema, ResolveRef } from "../apimachinery/openapi.ts";
 
@@ -62,10 +64,7 @@ export function kindsOf(objects: readonly JsonObject[], served?: ServedKinds): K
     defined.find((each) => each.kind === kind && each.group === parseApiVersion(apiVersion).group);
   const known = new Map<string, Resource>();
   const resourceOf = (apiVersion: string, kind: string): Resource => {
-    const key = `${apiVersion} ${kind}`;
-    const resource = known.get(key) ?? find(apiVersion, kind);
-    known.set(key, resource);
-    return resource;
+    return getOrInsert(known, `${apiVersion} ${kind}`, () => find(apiVersion, kind));
   };
   const find = (apiVersion: string, kind: string): Resource => {
     const { group, version } = parseApiVersion(apiVersion);

@@ -1,8 +1,10 @@
 /** Decides whether a SecretGrant permits a binding to read an object in its namespace, and what to report otherwise. Pure. */
+
 import type { Limits } from "../api/limits.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
-import { type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
+import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
+import { oncePerObject } from "../apimachinery/maps.ts";
 import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { CONFIG_MAPS, SECRET_GRANTS, SECRETS } from "../apimachinery/resources.ts";
@@ -137,13 +139,7 @@ const selects = (selector: Selector, name: string, holds: (selector: LabelSelect
   matcherOf(selector)(name) && holds(selector);
 
 /** Compiling the patterns takes longer than matching them. */
-const matchers = new WeakMap<Selector, NameMatcher>();
-
-function matcherOf(selector: Selector): NameMatcher {
-  const matcher = matchers.get(selector) ?? nameMatcher(selector.names, selector.exceptNames);
-  matchers.set(selector, matcher);
-  return matcher;
-}
+const matcherOf = oncePerObject(({ names, exceptNames }: Selector) => nameMatcher(names, exceptNames));
 
 /** A source without a required grant counts as missing: its policy decides what happens to its fields. */
 export function notGranted(asker: Asker, asked: ObjectRef, policy: MissingPolicy): MissingValue {

@@ -1,5 +1,7 @@
 /** Plans each entry of spec.targets once for all its objects, and shares the CPU fairly between namespaces. */
+
 import type { Target } from "../api/binding.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import type { Plan, ReadableCopies } from "../transform/plan-types.ts";
 import type { CpuScheduler } from "../workqueue/cpu-scheduler.ts";
@@ -29,8 +31,7 @@ export class PlanCache {
     namespace: string | undefined,
     find: () => ReadableCopies | undefined,
   ): Promise<ReadableCopies | undefined> {
-    const known = this.#copies.get(target) ?? new Map();
-    this.#copies.set(target, known);
+    const known = getOrInsert(this.#copies, target, () => new Map());
     const found = await this.#once(known, namespace ?? "", () => find() ?? "none");
     return found === "none" ? undefined : found;
   }
@@ -52,11 +53,7 @@ export class PlanCache {
 
   async #once<K, T>(known: Map<K, T | Problem>, key: K, work: () => T): Promise<T> {
     // Many objects of an entry may wait for the same result.
-    const find = () => {
-      const found = known.get(key) ?? attemptSync(work);
-      known.set(key, found);
-      return found;
-    };
+    const find = () => getOrInsert(known, key, () => attemptSync(work));
     const result = known.get(key) ?? (await this.#turns.run(this.#namespace, find));
     if (result instanceof Problem) throw result;
     return result;

@@ -2,6 +2,7 @@
  * Releases fields and objects that the status records and the spec no longer names. Every recorded write can be
  * released.
  */
+
 import {
   bindingKey,
   copiesAll,
@@ -17,6 +18,7 @@ import {
 import { fieldManagerOf } from "../api/field-manager.ts";
 import { isWritableKind, isWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
+import { oncePerObject } from "../apimachinery/maps.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import {
   describeObject,
@@ -403,15 +405,11 @@ function credible(record: TargetStatus): TargetStatus {
   return forged.length === 0 ? record : withoutPaths(record, new Set(forged));
 }
 
-/** Cached, because a target may select thousands of objects. */
-const knownPaths = new WeakMap<Target, ReadonlySet<string>>();
-
-/** The canonical paths that a target's fields write. Paths that can't be parsed were never written. */
-export function pathsOf(target: Target): ReadonlySet<string> {
-  const known = knownPaths.get(target) ?? findPaths(target);
-  knownPaths.set(target, known);
-  return known;
-}
+/**
+ * The canonical paths that a target's fields write. Paths that can't be parsed were never written. Cached, because a target may select
+ * thousands of objects.
+ */
+export const pathsOf = oncePerObject(findPaths);
 
 /** A field that copies all data to a ConfigMap also writes its `binaryData`, unless another field does. */
 function findPaths(target: Target): Set<string> {

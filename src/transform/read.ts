@@ -1,6 +1,8 @@
 /** Reads values of sources, still sealed. Pure. */
+
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import { type JsonValue, plainWord } from "../apimachinery/objects.ts";
 import { MissingValue, Problem } from "../apimachinery/problem.ts";
 import type { SecretValue } from "../apimachinery/secret-value.ts";
@@ -55,9 +57,7 @@ const texts = new WeakMap<SecretValue<Uint8Array>, SecretValue<string>>();
 /** The exact text of a key, decoded once for all fields. Throws MissingValue("KeyNotFound") and Problem("NotUtf8"). */
 export function readText(source: DataSource, key: string): SecretValue<string> {
   const bytes = readBytes(source, key);
-  const text = texts.get(bytes) ?? bytes.map((each) => textOf(each, keyOf(source, key)));
-  texts.set(bytes, text);
-  return text;
+  return getOrInsert(texts, bytes, () => bytes.map((each) => textOf(each, keyOf(source, key))));
 }
 
 /**

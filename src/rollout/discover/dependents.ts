@@ -2,10 +2,12 @@
  * Finds the workloads of a binding's rollout in the watches, and the values that each of them restarts for. Reports the
  * namespaces whose workloads can't be known: nothing restarts there.
  */
+
 import { createHash } from "node:crypto";
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
+import { getOrInsert } from "../../apimachinery/maps.ts";
 import { firstOf } from "../../apimachinery/name-list.ts";
 import { describeRef, idOf, type ObjectRef } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
@@ -97,9 +99,7 @@ const subscriptions = new WeakMap<WorkloadLookup, Subscription>();
 
 /** The subscription for a lookup. A lookup belongs to one account. */
 export function watchedFor(as: WatchIdentity, lookup: WorkloadLookup): Subscription {
-  const known = subscriptions.get(lookup) ?? subscriptionFor(as, lookup);
-  subscriptions.set(lookup, known);
-  return known;
+  return getOrInsert(subscriptions, lookup, () => subscriptionFor(as, lookup));
 }
 
 function subscriptionFor(
@@ -269,12 +269,8 @@ class SharedValues {
   /** The values behind keys of an object. Yields once. */
   *behind(uses: UsesOfKeys, keys: readonly (readonly string[] | undefined)[]): Generator<void, Values> {
     yield;
-    const byKeys = this.#byKeys.get(uses) ?? new Map<string, Values>();
-    this.#byKeys.set(uses, byKeys);
-    const text = JSON.stringify(keys);
-    const values = byKeys.get(text) ?? this.of(new Set(keys.flatMap((each) => uses(each)).sort()));
-    byKeys.set(text, values);
-    return values;
+    const byKeys = getOrInsert(this.#byKeys, uses, () => new Map<string, Values>());
+    return getOrInsert(byKeys, JSON.stringify(keys), () => this.of(new Set(keys.flatMap((each) => uses(each)).sort())));
   }
 
   /** The values of one workload, sorted. Yields once. */

@@ -1,4 +1,5 @@
 /** Resolves the rollout of a binding to lookups of workloads, step by step. */
+
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { digestId, type Group, groupsOf, type RolloutSpec } from "../../api/rollout.ts";
@@ -6,6 +7,7 @@ import { assertWithin } from "../../api/scope.ts";
 import { assertWritableKind, assertWritablePath } from "../../api/writable.ts";
 import { parseDuration } from "../../apimachinery/duration.ts";
 import { FieldPath, keySegment } from "../../apimachinery/field-path.ts";
+import { getOrInsert } from "../../apimachinery/maps.ts";
 import { parseApiVersion, type Resource } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem, type Reason } from "../../apimachinery/problem.ts";
 import { JOBS } from "../../apimachinery/resources.ts";
@@ -123,8 +125,7 @@ function* lookupsOf(
   const taken = new Map<Consumed, Set<string>>();
   const isTaken = (of: Consumed, { resource, find }: Place) => {
     const id = `${resource.kind}|${find.by === "reference" ? find.ways : ""}`;
-    const known = taken.get(of) ?? new Set();
-    taken.set(of, known);
+    const known = getOrInsert(taken, of, () => new Set());
     return known.has(id) || !known.add(id);
   };
   const lookups: WorkloadLookup[] = [];
@@ -239,9 +240,7 @@ class ConsumedObjects {
 
   /** Throws Problem. */
   #source(name: string): Consumed {
-    const known = this.#sources.get(name) ?? sourceConsumed(name, this.#subject);
-    this.#sources.set(name, known);
-    return known;
+    return getOrInsert(this.#sources, name, () => sourceConsumed(name, this.#subject));
   }
 }
 
