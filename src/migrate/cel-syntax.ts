@@ -100,7 +100,7 @@ function literalOf(value: unknown): string | number | boolean | null {
 }
 
 const TOKEN =
-  /\s+|\/\/[^\n]*|[rR]?("""[\s\S]*?"""|'''[\s\S]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|([A-Za-z_]\w*)|\d[\w.]*|[=!<>]=|&&|\|\||\.\?|\[\?|[\s\S]/y;
+  /\s+|\/\/[^\n]*|[rR]?("""[\s\S]*?"""|'''[\s\S]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|([A-Za-z_]\w*)|\d[\w.]*|[=!<>]=|&&|\|\||\.\?|\[\?|[\s\S]/g;
 
 /** The parser has no messages: `Object.spec{replicas: 1}` becomes the map `{"replicas": 1}`. */
 function withoutMessages(text: string): string {
@@ -129,12 +129,9 @@ function withoutMessages(text: string): string {
 
 /** The tokens without white space and comments. */
 function* tokensOf(text: string): Generator<{ text: string; isName: boolean }> {
-  for (let at = 0; at < text.length; at = TOKEN.lastIndex) {
-    TOKEN.lastIndex = at;
-    const [token = "", quoted, name] = TOKEN.exec(text) ?? [];
-    if (quoted === undefined && /^(?:\s+|\/\/.*)$/.test(token)) continue;
-    yield { text: token, isName: name !== undefined && name !== "in" };
-  }
+  for (const [token, quoted, name] of text.matchAll(TOKEN))
+    if (quoted !== undefined || !/^(?:\s+|\/\/.*)$/.test(token))
+      yield { text: token, isName: name !== undefined && name !== "in" };
 }
 
 /** Removes the name of a type, such as `Object.spec`, from the end. */

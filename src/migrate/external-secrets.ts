@@ -4,15 +4,14 @@ import { fieldsAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
-import { copyCreate, copyFields } from "./copies.ts";
+import { copyBinding, copyCreate, copyFields } from "./copies.ts";
 import { propertyOf, Sources } from "./external-sources.ts";
 import { findStore, type Store, storeOf, writeConnections } from "./external-stores.ts";
 import { type Expression, NotTranslated, type Resolve, reference } from "./go-expression.ts";
 import { fieldValue } from "./go-template.ts";
-import { Grants } from "./grants.ts";
 import type { KnownObjects, ObjectName } from "./known-objects.ts";
 import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
-import { compact, keyPath, labelSelectorOf, refreshOf, templateField } from "./parts.ts";
+import { compact, elsewhere, filled, isData, keyPath, labelSelectorOf, refreshOf, templateField } from "./parts.ts";
 import { fieldsOfPatch, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
@@ -32,16 +31,14 @@ interface Lookup {
 
 function targetOf(spec: Tracked, defaultName: string, metadata: JsonObject, lookup: Lookup): Target {
   const target = spec.field("target");
-  const template = target.field("template");
-  const manifest = target.field("manifest");
-  const [apiVersion = "v1", kind = "Secret"] = [manifest.field("apiVersion").text(), manifest.field("kind").text()];
+  const [template, manifest] = target.fields("template", "manifest");
+  const [apiVersion = "v1", kind = "Secret"] = manifest.textsOf("apiVersion", "kind");
   const values = valuesOf(spec, lookup);
   const whole = allOf(spec, lookup);
   const [all, ...others] = whole;
   const resolve = resolverOf(values, all?.source);
   const templates = fieldsOfTemplate(template, resolve, apiVersion);
   const isMerged = template.field("mergePolicy").text() === "Merge";
-  const isData = apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
   const templated = keysOfTemplate(template);
   const usesValues = templated === undefined || isMerged;
   // The value itself does not take the place of a template that is not converted.
@@ -53,13 +50,12 @@ function targetOf(spec: Tracked, defaultName: string, metadata: JsonObject, look
   const copiesAll = usesValues && all !== undefined && fields.length === 0 && templated === undefined;
   for (const { place } of usesValues && !copiesAll ? whole : [])
     place.lose("a target has either all data or single keys; add a field for each key that your programs read");
-  if (usesValues && !isData)
+  if (usesValues && !isData(apiVersion, kind))
     manifest.lose("Inlay does not know where this kind has the values; write the paths of the fields by hand");
   const policy = target.field("creationPolicy");
-  const creation = policy.text() ?? "Owner";
+  const policies = ["Owner", "Orphan", "Merge", "None"] as const;
+  const creation = policy.oneOf(policies, "must be Owner, Orphan, Merge or None; correct it");
   if (creation === "None") policy.lose("with None, nothing is written; remove the ExternalSecret");
-  else if (!["Owner", "Orphan", "Merge"].includes(creation))
-    policy.lose("must be Owner, Orphan, Merge or None; correct it");
   const deletion = target.field("deletionPolicy");
   if (deletion.text() === "Delete")
     deletion.lose("Inlay keeps an object whose values are missing, or removes their keys with onMissing: Remove");
@@ -122,9 +118,11 @@ function allOf(spec: Tracked, { storeOf, sources }: Lookup): All[] {
     .field("dataFrom")
     .list()
     .flatMap((each) => {
-      const [extract, ref] = [each.field("extract"), each.field("sourceRef")];
-      each.field("find").refuse("Inlay reads secrets by their exact paths; add a source for each");
-      each.field("rewrite").refuse("Inlay does not rename keys; write a field for each key");
+      const [extract, ref] = each.fields("extract", "sourceRef");
+      each.refuseFields({
+        find: "Inlay reads secrets by their exact paths; add a source for each",
+        rewrite: "Inlay does not rename keys; write a field for each key",
+      });
       ref.field("generatorRef").refuse("Inlay has no generators; keep External Secrets for these values");
       const store = storeOf(ref.field("storeRef"));
       if (!extract.exists || store === undefined || store.provider === "other") {
@@ -134,9 +132,9 @@ function allOf(spec: Tracked, { storeOf, sources }: Lookup): All[] {
       extract
         .field("property")
         .refuse("Inlay copies all keys of a path; write a field with key and pointer for each nested value");
-      const decoding = extract.field("decodingStrategy");
-      if ((decoding.text() ?? "None") !== "None")
-        decoding.lose("Inlay copies all keys unchanged; write a field with base64decode for each key");
+      extract
+        .field("decodingStrategy")
+        .oneOf(["None"], "Inlay copies all keys unchanged; write a field with base64decode for each key");
       const source = sources.add(extract, store);
       return source === undefined ? [] : [{ source, place: each, isSecret: store.provider === "kubernetes" }];
     });
@@ -173,8 +171,7 @@ const PLACES: Readonly<Record<string, string>> = {
 
 function fieldsOfTemplate(template: Tracked, resolve: Resolve, apiVersion: string): JsonObject[] {
   const { isOpen } = patchedOf(apiVersion);
-  const engine = template.field("engineVersion");
-  if ((engine.text() ?? "v2") !== "v2") engine.lose("templates of engine v1 get bytes; write the fields by hand");
+  template.field("engineVersion").oneOf(["v2"], "templates of engine v1 get bytes; write the fields by hand");
   template
     .field("metadata", "finalizers")
     .refuse("a manifest has no finalizers; add them by hand if another program needs them");
@@ -186,8 +183,8 @@ function fieldsOfTemplate(template: Tracked, resolve: Resolve, apiVersion: strin
     .field("templateFrom")
     .list()
     .flatMap((each) => {
-      for (const kind of ["configMap", "secret"])
-        each.field(kind).refuse("Inlay reads no templates from objects; write them to the fields of the binding");
+      const message = "Inlay reads no templates from objects; write them to the fields of the binding";
+      each.refuseFields({ configMap: message, secret: message });
       const target = each.field(each.field("manifestTarget").exists ? "manifestTarget" : "target").text() ?? "Data";
       const path = attemptSync(() => FieldPath.parse(PLACES[target] ?? target));
       if (!(path instanceof Problem))
@@ -201,21 +198,17 @@ function fieldsOfTemplate(template: Tracked, resolve: Resolve, apiVersion: strin
 /** Without metadata in the template, the object gets that of the ExternalSecret. */
 function templatedManifest(template: Tracked, metadata: JsonObject, kind: string): JsonObject {
   const own = template.field("metadata");
-  const labels = own.field("labels").map();
-  const annotations = own.field("annotations").map();
+  const [labels, annotations] = own.fields("labels", "annotations").map((each) => each.map());
   for (const [name, map] of Object.entries({ labels, annotations }))
     for (const [key, value] of Object.entries(map ?? {}))
       if (value.includes("{{"))
         own.field(name, key).lose(`a manifest has no templates; write a field with the path metadata.${name}`);
-  const used = template.field("metadata").exists ? compact({ labels, annotations }) : metadata;
   const type = template.field("type").text();
   return compact({
     type: kind === "Secret" ? type : undefined,
-    metadata: Object.keys(used).length > 0 ? used : undefined,
+    metadata: filled(own.exists ? { labels, annotations } : metadata),
   });
 }
-
-const SOURCE = "source";
 
 /** A new Secret gets the type, labels and annotations of the pushed one. */
 const RULE = { labels: true, annotations: true };
@@ -234,30 +227,24 @@ function pushSecret(input: Input, stores: readonly Store[], known: KnownObjects,
     return [];
   });
   const name = spec.field("selector", "secret", "name").text();
-  const policy = spec.field("updatePolicy");
-  const updates = policy.text() ?? "Replace";
-  if (updates !== "Replace" && updates !== "IfNotExists") policy.lose("must be Replace or IfNotExists; correct it");
+  const isOnce =
+    spec.field("updatePolicy").oneOf(["Replace", "IfNotExists"], "must be Replace or IfNotExists; correct it") ===
+    "IfNotExists";
   const deletes = spec.field("deletionPolicy").text() === "Delete";
   const pushed = new Map<string, JsonObject[]>();
   for (const each of spec.field("data").list()) {
     const [key, remote] = [each.field("match", "secretKey").text(), each.field("match", "remoteRef")];
-    const [object = "", property] = [remote.field("remoteKey").text(), remote.field("property").text()];
-    const strategy = each.field("conversionStrategy");
-    if ((strategy.text() ?? "None") !== "None") strategy.lose("Inlay does not rename keys; write a field for each key");
+    const [object = "", property] = remote.textsOf("remoteKey", "property");
+    each.field("conversionStrategy").oneOf(["None"], "Inlay does not rename keys; write a field for each key");
     if (key === undefined && property !== undefined) {
       remote
         .field("property")
         .lose("without secretKey, the value is all data as JSON, which a field can't be; write a template");
       continue;
     }
-    const to = property ?? key;
-    const field =
-      key === undefined || to === undefined
-        ? (copyFields(SOURCE)[0] as JsonObject)
-        : { path: keyPath("data", to), from: { source: SOURCE, key } };
-    const fields = pushed.get(object);
-    if (fields === undefined) pushed.set(object, [field]);
-    else fields.push(field);
+    const fields =
+      key === undefined ? copyFields() : [{ path: keyPath("data", property ?? key), from: { source: "source", key } }];
+    pushed.set(object, [...(pushed.get(object) ?? []), ...fields]);
   }
   if (name === undefined)
     spec.field("selector").lose("Inlay copies a Secret that has a name; write a binding for each Secret");
@@ -269,7 +256,7 @@ function pushSecret(input: Input, stores: readonly Store[], known: KnownObjects,
     : manifestOf(source, known, spec.field("selector", "secret", "name"));
   const createOf = (fields: readonly JsonObject[]) => {
     const { adopt: _, ...create } = isWhole(fields) ? copyCreate(RULE) : { manifest };
-    return updates === "IfNotExists" ? create : { adopt: "Any", ...create };
+    return isOnce ? create : { adopt: "Any", ...create };
   };
   const targets = namespaces.flatMap((namespace) =>
     [...pushed].map(([object, fields]) =>
@@ -277,19 +264,16 @@ function pushSecret(input: Input, stores: readonly Store[], known: KnownObjects,
         apiVersion: "v1",
         kind: "Secret",
         name: object,
-        namespace: namespace === input.namespace ? undefined : namespace,
-        mode: updates === "IfNotExists" ? "Once" : undefined,
+        namespace: elsewhere(namespace, input.namespace),
+        mode: isOnce ? "Once" : undefined,
         onRelease: deletes ? undefined : "Retain",
         create: createOf(fields),
         fields,
       }),
     ),
   );
-  const binding = { acknowledge: ["ReadableCopies"], sources: [{ name: SOURCE, secret: { name } }], targets };
-  output.add("SecretBinding", { name: input.name, namespace: input.namespace, ...metadataOf(input) }, binding, [
-    input,
-    ...used,
-  ]);
+  const metadata = { name: input.name, namespace: input.namespace, ...metadataOf(input) };
+  output.add("SecretBinding", metadata, copyBinding(source, input.namespace, targets), [input, ...used]);
 }
 
 /** What programs note on a source for themselves. */
@@ -302,15 +286,14 @@ function manifestOf(source: ObjectName, known: KnownObjects, place: Tracked): Js
     place.lose(
       `${source.kind} ${source.namespace}/${source.name} is not in these files, so its type, labels and annotations are unknown; add it to the files, set --cluster, or write them to create.manifest`,
     );
-  const copied = (field: string) => {
-    const entries = Object.entries(fieldsAt(found, "metadata", field)).filter(([key]) => !OWN_NOTES.test(key));
-    return entries.length > 0 ? Object.fromEntries(entries) : undefined;
-  };
-  const metadata = compact({ labels: copied("labels"), annotations: copied("annotations") });
+  const copied = (field: string) =>
+    filled(
+      Object.fromEntries(Object.entries(fieldsAt(found, "metadata", field)).filter(([key]) => !OWN_NOTES.test(key))),
+    );
   const type = found?.["type"];
   return compact({
     type: typeof type === "string" ? type : undefined,
-    metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
+    metadata: filled({ labels: copied("labels"), annotations: copied("annotations") }),
   });
 }
 
@@ -322,17 +305,15 @@ export const EXTERNAL_SECRETS: Tool = {
   objects: "ExternalSecrets and SecretStores",
   owns: ({ apiVersion }) => /^(?:[a-z]+\.)?external-secrets\.io\//.test(String(apiVersion)),
   convert(inputs, output, known) {
-    const grants = new Grants();
     const stores = inputs.filter(({ kind }) => /^(?:Cluster)?SecretStore$/.test(kind)).map(storeOf);
     for (const input of inputs) {
-      if (input.kind === "ExternalSecret") externalSecret(input, input.root.field("spec"), stores, grants, output);
-      else if (input.kind === "ClusterExternalSecret") clusterExternalSecret(input, stores, grants, output);
+      if (input.kind === "ExternalSecret") externalSecret(input, input.root.field("spec"), stores, output);
+      else if (input.kind === "ClusterExternalSecret") clusterExternalSecret(input, stores, output);
       else if (input.kind === "PushSecret") pushSecret(input, stores, known, output);
       else if (!/^(?:Cluster)?SecretStore$/.test(input.kind))
         input.root.refuse(`Inlay has nothing for a ${input.kind}; keep External Secrets for it`);
     }
-    writeConnections(stores, grants, output);
-    grants.write(output);
+    writeConnections(stores, output);
   },
 };
 
@@ -347,7 +328,6 @@ function externalSecret(
   input: Input,
   spec: Tracked,
   stores: readonly Store[],
-  grants: Grants,
   output: Output,
   placement?: Placement,
 ): void {
@@ -372,7 +352,7 @@ function externalSecret(
     sources,
   });
   if (sources.list.length === 0 || target.fields.length === 0 || placement?.selectors.length === 0) return;
-  sources.grantTo(input, grants);
+  sources.grantTo(input, output);
   const { object, ...settings } = target;
   const one = compact({
     ...object,
@@ -400,7 +380,7 @@ function externalSecret(
 }
 
 /** One binding, in the namespace of the values, copies into all namespaces. */
-function clusterExternalSecret(input: Input, stores: readonly Store[], grants: Grants, output: Output): void {
+function clusterExternalSecret(input: Input, stores: readonly Store[], output: Output): void {
   const spec = input.root.field("spec");
   spec.field("refreshTime").ignore();
   const inner = spec.field("externalSecretSpec");
@@ -421,5 +401,5 @@ function clusterExternalSecret(input: Input, stores: readonly Store[], grants: G
   if (all.length === 0) spec.lose("it selects no namespace; write namespaceSelector, and convert again");
   const name = spec.field("externalSecretName").text() ?? input.name;
   const placement = { namespace: store.namespace, selectors: all, name };
-  externalSecret(input, inner, stores, grants, output, placement);
+  externalSecret(input, inner, stores, output, placement);
 }

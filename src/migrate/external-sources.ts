@@ -2,9 +2,8 @@
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Store } from "./external-stores.ts";
 import { call, type Expression, reference } from "./go-expression.ts";
-import type { Granted, Grants } from "./grants.ts";
-import type { Input } from "./migration.ts";
-import { compact, sourceName } from "./parts.ts";
+import type { Granted, Input, Output } from "./migration.ts";
+import { compact, elsewhere, sourceName } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export class Sources {
@@ -23,12 +22,10 @@ export class Sources {
   /** The name of the source for a reference, which is added if necessary. Undefined if the store has none in Inlay. */
   add(ref: Tracked, store: Store): string | undefined {
     const [key = "", version] = [ref.field("key").text(), ref.field("version")];
-    refuseUnless(
-      ref.field("metadataPolicy"),
-      "None",
-      "Inlay reads values here; for metadata of Vault, add a source with vault.metadata",
-    );
-    refuseUnless(ref.field("conversionStrategy"), "Default", "Inlay does not rename keys; write a field for each key");
+    ref
+      .field("metadataPolicy")
+      .oneOf(["None"], "Inlay reads values here; for metadata of Vault, add a source with vault.metadata");
+    ref.field("conversionStrategy").oneOf(["Default"], "Inlay does not rename keys; write a field for each key");
     const made = this.#make(key, version, store);
     if (made === undefined) return undefined;
     const id = JSON.stringify(made);
@@ -39,8 +36,8 @@ export class Sources {
   }
 
   /** Adds the grants that the binding needs. */
-  grantTo(input: Input, grants: Grants): void {
-    for (const each of this.#granted) grants.add(each, { namespace: this.#namespace }, input);
+  grantTo(input: Input, output: Output): void {
+    for (const each of this.#granted) output.grant(each, { namespace: this.#namespace }, input);
   }
 
   #make(key: string, version: Tracked, store: Store): JsonObject | undefined {
@@ -50,31 +47,25 @@ export class Sources {
     }
     if (store.provider === "kubernetes") {
       version.refuse("a Secret has no versions; remove it");
-      const isOther = store.namespace !== this.#namespace;
-      if (isOther && !store.isRestricted) this.#granted.push({ kind: "Secret", namespace: store.namespace, name: key });
-      return { secret: compact({ name: key, namespace: isOther ? store.namespace : undefined }) };
+      if (!store.isRestricted) this.#granted.push({ kind: "Secret", namespace: store.namespace, name: key });
+      return { secret: compact({ name: key, namespace: elsewhere(store.namespace, this.#namespace) }) };
     }
     const text = version.text();
-    if (text !== undefined && !/^[1-9]\d*$/.test(text)) version.lose("a version in Vault is a number; correct it");
+    const isNumber = /^[1-9]\d*$/.test(text ?? "");
+    if (text !== undefined && !isNumber) version.lose("a version in Vault is a number; correct it");
     const [mount, path] = pathOf(key, store);
-    store.paths.add(`${mount}/${path}`);
-    store.mounts.add(`${mount}/*`);
-    const isOther = store.namespace !== this.#namespace;
-    if (isOther && store.from === undefined)
+    store.paths.add(mount, path);
+    if (store.from === undefined)
       this.#granted.push({ kind: "VaultConnection", namespace: store.namespace, name: store.input.name });
-    const number = text !== undefined && /^[1-9]\d*$/.test(text) && store.kv === 2 ? Number(text) : undefined;
+    const number = isNumber && store.kv === 2 ? Number(text) : undefined;
     return {
       vault: compact({
-        connection: compact({ name: store.input.name, namespace: isOther ? store.namespace : undefined }),
+        connection: compact({ name: store.input.name, namespace: elsewhere(store.namespace, this.#namespace) }),
         refresh: this.#refresh,
         data: compact({ mount, path, kv: store.kv === 1 ? 1 : undefined, version: number }),
       }),
     };
   }
-}
-
-function refuseUnless(field: Tracked, expected: string, message: string): void {
-  if (field.text() !== undefined && field.text() !== expected) field.lose(message);
 }
 
 /** The mount and the path. A key may begin with the mount, and have `data` of the API of version 2 after it. */

@@ -1,9 +1,9 @@
 /** Reads the SecretStores of the External Secrets Operator: how bindings read Vault or Secrets of another namespace. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
-import type { Grants } from "./grants.ts";
 import { type Input, metadataOf, type Output } from "./migration.ts";
-import { compact, labelSelectorOf, withoutLastSlashes, withoutSlashes } from "./parts.ts";
+import { compact, labelSelectorOf, nonEmpty, withoutLastSlashes } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
+import { authMountAt, connectionNotes, VaultPaths, vaultPathAt } from "./vault-paths.ts";
 
 export type Store =
   | {
@@ -13,15 +13,13 @@ export type Store =
       /** Only some namespaces may use it. */
       readonly isRestricted: boolean;
     }
-  | ({
-      readonly provider: "vault";
-      readonly input: Input;
-      readonly paths: Set<string>;
-      readonly mounts: Set<string>;
-    } & VaultStore)
+  | VaultStore
   | { readonly provider: "other"; readonly input: Input };
 
 interface VaultStore {
+  readonly provider: "vault";
+  readonly input: Input;
+  readonly paths: VaultPaths;
   /** The namespace of the VaultConnection. */
   readonly namespace: string;
   readonly mount: string | undefined;
@@ -33,15 +31,13 @@ interface VaultStore {
 }
 
 const KEEP = "keep External Secrets for this store. A binding can read the Secrets that it writes";
-const MAX_PATHS = 64;
 
 export function storeOf(input: Input): Store {
   const spec = input.root.field("spec");
   // Inlay retries and reads by its own settings.
-  for (const field of ["retrySettings", "refreshInterval"]) spec.field(field).ignore();
+  spec.ignore("retrySettings", "refreshInterval");
   const provider = spec.field("provider");
-  if (provider.field("vault").exists)
-    return { provider: "vault", input, paths: new Set(), mounts: new Set(), ...vault(provider.field("vault"), input) };
+  if (provider.field("vault").exists) return vault(provider.field("vault"), input);
   if (provider.field("kubernetes").exists) {
     const conditions = spec.field("conditions");
     const isRestricted = conditions.exists && JSON.stringify(conditions.peek()) !== "[]";
@@ -59,41 +55,41 @@ const IN_CLUSTER = /^(https:\/\/)?kubernetes\.default(\.svc(\.cluster\.local)?)?
 function kubernetes(provider: Tracked): string {
   const url = provider.field("server", "url");
   if (!IN_CLUSTER.test(url.text() ?? "kubernetes.default")) url.lose(`Inlay reads its own cluster; ${KEEP}`);
-  else for (const field of ["caBundle", "caProvider"]) provider.field("server", field).ignore();
+  else provider.field("server").ignore("caBundle", "caProvider");
   // The account of the binding reads the Secrets.
-  for (const field of ["auth", "authRef"]) provider.field(field).ignore();
+  provider.ignore("auth", "authRef");
   return provider.field("remoteNamespace").text() ?? "default";
 }
 
 function vault(provider: Tracked, input: Input): VaultStore {
   // They concern reads after writes.
-  for (const field of ["readYourWrites", "forwardInconsistent", "checkAndSet"]) provider.field(field).ignore();
-  provider.field("headers").refuse("Inlay sends no such headers; check whether Vault needs them");
-  provider.field("tls").refuse("Inlay has no client certificates; use another login");
-  provider
-    .field("caBundle")
-    .refuse("write the certificates to a ConfigMap, and its name to tls.ca.configMap of the VaultConnection");
+  provider.ignore("readYourWrites", "forwardInconsistent", "checkAndSet");
+  provider.refuseFields({
+    headers: "Inlay sends no such headers; check whether Vault needs them",
+    tls: "Inlay has no client certificates; use another login",
+    caBundle: "write the certificates to a ConfigMap, and its name to tls.ca.configMap of the VaultConnection",
+  });
   const login = loginOf(provider.field("auth"), input);
   const inVault = provider.field("namespace").text();
   const auth = provider.field("auth", "namespace");
   if (auth.exists && auth.text() !== inVault)
     auth.lose("Inlay logs in to the namespace in Vault that it reads; write the login by hand");
-  const version = provider.field("version");
-  const kv = version.text() === "v1" ? 1 : 2;
-  if (!["v1", "v2", undefined].includes(version.text())) version.lose("must be v1 or v2; correct it");
-  const mount = provider.field("path").text();
+  const kv = provider.field("version").oneOf(["v2", "v1"], "must be v1 or v2; correct it") === "v1" ? 1 : 2;
   const ca = caOf(provider.field("caProvider"), login.namespace);
   const spec = compact({
     address: withoutLastSlashes(provider.field("server").text() ?? "") || undefined,
-    namespace: inVault === undefined ? undefined : withoutSlashes(inVault),
+    namespace: vaultPathAt(provider.field("namespace")),
     tls: ca === undefined ? undefined : { ca },
     serviceAccountName: login.account,
     auth: login.auth,
   });
   const conditions = input.root.field("spec", "conditions").list();
   return {
+    provider: "vault",
+    input,
+    paths: new VaultPaths(),
     namespace: login.namespace,
-    mount: mount === undefined ? undefined : withoutSlashes(mount),
+    mount: vaultPathAt(provider.field("path")),
     kv,
     spec,
     audiences: login.audiences,
@@ -103,7 +99,7 @@ function vault(provider: Tracked, input: Input): VaultStore {
 
 function caOf(provider: Tracked, namespace: string): JsonObject | undefined {
   if (!provider.exists) return undefined;
-  const [type, name = "", key = "ca.crt"] = ["type", "name", "key"].map((field) => provider.field(field).text());
+  const [type, name = "", key = "ca.crt"] = provider.textsOf("type", "name", "key");
   const other = provider.field("namespace");
   if ((other.text() ?? namespace) !== namespace)
     other.lose(`copy this object to the namespace ${namespace} of the VaultConnection`);
@@ -131,9 +127,7 @@ function loginOf(auth: Tracked, input: Input): Login {
   const keyOf = (ref: Tracked, key: string) => ({
     secret: { name: ref.field("name").text() ?? "unknown", key: ref.field("key").text() ?? key },
   });
-  const [kubernetes, appRole, token] = ["kubernetes", "appRole", "tokenSecretRef"].map((field) =>
-    auth.field(field),
-  ) as [Tracked, Tracked, Tracked];
+  const [kubernetes, appRole, token] = auth.fields("kubernetes", "appRole", "tokenSecretRef");
   if (kubernetes.exists) {
     const account = kubernetes.field("serviceAccountRef");
     kubernetes
@@ -141,12 +135,11 @@ function loginOf(auth: Tracked, input: Input): Login {
       .refuse("Inlay creates short-lived tokens instead of reading one; name the ServiceAccount in serviceAccountName");
     if (!account.exists)
       kubernetes.lose("name the ServiceAccount that logs in, in serviceAccountName of the VaultConnection");
-    const [mount, role] = [kubernetes.field("mountPath").text(), kubernetes.field("role").text() ?? ""];
     const audiences = account.field("audiences").texts();
     const method = compact({
-      mount: mount === undefined ? undefined : withoutSlashes(mount).replace(/^auth\//, ""),
-      role,
-      audiences: audiences.length > 0 ? audiences : undefined,
+      mount: authMountAt(kubernetes.field("mountPath")),
+      role: kubernetes.field("role").text() ?? "",
+      audiences: nonEmpty(audiences),
       as: "Connection",
     });
     return {
@@ -157,13 +150,10 @@ function loginOf(auth: Tracked, input: Input): Login {
     };
   }
   if (appRole.exists) {
-    const [path, roleID, secret] = [
-      appRole.field("path").text(),
-      appRole.field("roleId").text(),
-      appRole.field("secretRef"),
-    ];
+    const [mount, roleID = "unknown"] = appRole.textsOf("path", "roleId");
+    const secret = appRole.field("secretRef");
     appRole.field("roleRef").refuse("write the RoleID itself to auth.appRole.roleID; it is not secret");
-    const method = compact({ mount: path, roleID: roleID ?? "unknown", secretID: keyOf(secret, "secretId") });
+    const method = compact({ mount, roleID, secretID: keyOf(secret, "secretId") });
     return { auth: { appRole: method }, account: undefined, namespace: namespaceOf(secret), audiences: [] };
   }
   if (token.exists)
@@ -185,7 +175,7 @@ function conditionOf(condition: Tracked): JsonObject[] {
 
 /** The store that a reference names. Reports an unknown one. */
 export function findStore(ref: Tracked, input: Input, stores: readonly Store[]): Store | undefined {
-  const [name, kind = "SecretStore"] = [ref.field("name").text(), ref.field("kind").text()];
+  const [name, kind = "SecretStore"] = ref.textsOf("name", "kind");
   if (name === undefined) return undefined;
   const found = stores.find(
     (each) =>
@@ -198,33 +188,22 @@ export function findStore(ref: Tracked, input: Input, stores: readonly Store[]):
 }
 
 /** The VaultConnections for the stores that the converted bindings use. */
-export function writeConnections(stores: readonly Store[], grants: Grants, output: Output): void {
+export function writeConnections(stores: readonly Store[], output: Output): void {
   for (const store of stores) {
     const metadata = metadataOf(store.input);
     if (store.provider !== "vault") continue;
     const { input, namespace, spec, from } = store;
-    if (store.paths.size === 0) {
+    const paths = store.paths.sorted;
+    if (paths.length === 0) {
       input.root.lose(
         "no object in these files uses this store, so its paths in Vault are unknown; convert them together",
       );
       continue;
     }
     if (spec["auth"] === undefined) continue;
-    const paths = store.paths.size > MAX_PATHS ? [...store.mounts] : [...store.paths];
-    for (const each of from ?? []) grants.add({ kind: "VaultConnection", namespace, name: input.name }, each, input);
-    const notes = [
-      `Add ${String(spec["address"])} to vault.addresses in the configuration of Inlay.`,
-      ...(isKubernetes(spec) && store.audiences.length === 0
-        ? ["Set audience=vault in the role in Vault: Inlay logs in with tokens for that audience."]
-        : []),
-    ];
-    output.add(
-      "VaultConnection",
-      { name: input.name, namespace, ...metadata },
-      { ...spec, paths: paths.sort() },
-      [input],
-      notes,
-    );
+    for (const each of from ?? []) output.grant({ kind: "VaultConnection", namespace, name: input.name }, each, input);
+    const notes = connectionNotes(spec, isKubernetes(spec) && store.audiences.length === 0);
+    output.add("VaultConnection", { name: input.name, namespace, ...metadata }, { ...spec, paths }, [input], notes);
   }
 }
 

@@ -32,6 +32,34 @@ export interface Resolve {
 /** Why a template has no equal in Handlebars. */
 export class NotTranslated extends Error {}
 
+/** What `make` returns. Calls `report` with the reason if it has no equal. */
+export function translated<T>(make: () => T, report: (why: string) => void): T | undefined {
+  try {
+    return make();
+  } catch (error) {
+    if (!(error instanceof NotTranslated)) throw error;
+    report(error.message);
+    return undefined;
+  }
+}
+
+/** A part of an expression, of the kind that is the name of its group in the pattern. */
+export interface Token {
+  readonly kind: string;
+  readonly text: string;
+}
+
+/** The tokens of an expression. What matches no group of the sticky pattern, such as white space, is left out. Throws NotTranslated. */
+export function* tokensOf(expression: string, pattern: RegExp, unknown: string): Generator<Token> {
+  for (let at = 0; at < expression.length; ) {
+    pattern.lastIndex = at;
+    const found = pattern.exec(expression);
+    if (found === null) throw new NotTranslated(unknown);
+    at += found[0].length;
+    for (const [kind, text] of Object.entries(found.groups ?? {})) if (text !== undefined) yield { kind, text };
+  }
+}
+
 export const reference = (source: string, path: readonly string[], isField = false): Expression => ({
   kind: "reference",
   reference: { source, path, isField },
@@ -44,3 +72,15 @@ export const call = (helper: string, ...args: readonly Expression[]): Expression
     return first.args[0] as Expression;
   return { kind: "call", helper, args };
 };
+
+/** The key that a path into a Secret or ConfigMap names. Throws NotTranslated. */
+export function dataKeyOf(kind: string, [data, key, ...more]: readonly string[]): string {
+  if (data === "data" && key !== undefined && more.length === 0) return key;
+  throw new NotTranslated(`a field of a ${kind} that is no key of its data`);
+}
+
+/** The value of a key in the API, where the values of a Secret are encoded. */
+export function apiValue(kind: string, source: string, key: string): Expression {
+  const value = reference(source, [key]);
+  return kind === "Secret" ? call("base64", value) : value;
+}

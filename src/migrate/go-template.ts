@@ -1,10 +1,19 @@
 /** Translates Go templates to Handlebars where both give the same text. Everything else is refused with a reason. Pure. */
-import { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { compileTemplate } from "../transform/template.ts";
 import { spell } from "../transform/template-value.ts";
-import { call, type Expression, type Key, NotTranslated, type Reference, type Resolve } from "./go-expression.ts";
+import {
+  call,
+  type Expression,
+  type Key,
+  NotTranslated,
+  type Reference,
+  type Resolve,
+  type Token,
+  tokensOf,
+} from "./go-expression.ts";
 
 interface Action {
   readonly index: number;
@@ -31,26 +40,13 @@ export function* actionsIn(text: string): Generator<Action> {
 }
 
 type Value = { readonly kind: "path"; readonly keys: readonly Key[] } | Expression;
-type Token = { readonly kind: "text" | "number" | "path" | "name" | "mark"; readonly text: string };
-
 const TOKEN =
-  /\s+|"((?:[^"\\]|\\.)*)"|`([^`]*)`|(\d+)(?![\w.])|(\$?(?:\.[A-Za-z_]\w*)+|\$(?!\w)|\.(?![\w.]))|([A-Za-z_]\w*)|([()|])/y;
+  /\s+|"(?<quoted>(?:[^"\\]|\\.)*)"|`(?<raw>[^`]*)`|(?<number>\d+)(?![\w.])|(?<path>\$?(?:\.[A-Za-z_]\w*)+|\$(?!\w)|\.(?![\w.]))|(?<name>[A-Za-z_]\w*)|(?<mark>[()|])/y;
 const KEYWORDS = /^(if|else|end|range|with|define|template|block|include|break|continue)$/;
 
-function* tokensOf(body: string): Generator<Token> {
-  TOKEN.lastIndex = 0;
-  for (let at = 0; at < body.length; at = TOKEN.lastIndex) {
-    TOKEN.lastIndex = at;
-    const found = TOKEN.exec(body);
-    if (found === null) throw new NotTranslated("a part of an expression that Handlebars does not have");
-    const [, quoted, raw, number, path, name, mark] = found;
-    if (quoted !== undefined) yield { kind: "text", text: unquote(quoted) };
-    else if (raw !== undefined) yield { kind: "text", text: raw };
-    else if (number !== undefined) yield { kind: "number", text: number };
-    else if (path !== undefined) yield { kind: "path", text: path };
-    else if (name !== undefined) yield { kind: "name", text: name };
-    else if (mark !== undefined) yield { kind: "mark", text: mark };
-  }
+function textToken({ kind, text }: Token): Token {
+  if (kind === "quoted") return { kind: "text", text: unquote(text) };
+  return { kind: kind === "raw" ? "text" : kind, text };
 }
 
 function unquote(text: string): string {
@@ -63,14 +59,14 @@ function unquote(text: string): string {
 
 const keysIn = (path: string): string[] =>
   path
-    .replace("$", "")
     .split(".")
     .slice(1)
     .filter((key) => key !== "");
 
 /** Throws NotTranslated. */
 function parseAction(body: string, resolve: Resolve): Expression {
-  const tokens = [...tokensOf(body)];
+  const unknown = "a part of an expression that Handlebars does not have";
+  const tokens = Array.from(tokensOf(body, TOKEN, unknown), textToken);
   let at = 0;
   const isMark = (text: string) => tokens[at]?.kind === "mark" && tokens[at]?.text === text;
 
@@ -224,7 +220,7 @@ export function fieldValue(parts: readonly Part[]): JsonObject {
 
 function fromOf({ source, path, isField }: Reference): JsonObject {
   if (!isField) return { source, key: path.join(".") };
-  return { source, fieldPath: String(new FieldPath(path.map((key) => ({ kind: "key", key })))) };
+  return { source, fieldPath: String(new FieldPath(path.map(keySegment))) };
 }
 
 /** `${name}` and `$(name)`, which Inlay refuses in a template without an expression or comment. */
@@ -241,12 +237,8 @@ export function templateOf(parts: readonly Part[]): string {
     } else template += template.endsWith("}}") && part.startsWith("}") ? `{{!-- --}}${part}` : part;
   }
   if (!template.includes("{{")) template = template.replace(PLACEHOLDER, "{{! literal }}$");
-  try {
-    compileTemplate(template);
-  } catch (error) {
-    if (error instanceof Problem) throw new NotTranslated(error.message);
-    throw error;
-  }
+  const compiled = attemptSync(() => compileTemplate(template));
+  if (compiled instanceof Problem) throw new NotTranslated(compiled.message);
   return template;
 }
 

@@ -8,6 +8,11 @@ export interface ObjectName {
   readonly name: string;
 }
 
+/** A Secret or ConfigMap. */
+export interface DataObject extends ObjectName {
+  readonly kind: "Secret" | "ConfigMap";
+}
+
 const keyOf = ({ kind, namespace, name }: ObjectName): string => `${kind} ${namespace}/${name}`;
 
 export class KnownObjects {

@@ -2,7 +2,8 @@
 import { isGlob } from "../apimachinery/glob.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { type Cel, operandsOf, parseCel, partsOf, pathOf, textOf, textsOf, type Variables } from "./cel-syntax.ts";
-import { NotTranslated } from "./go-expression.ts";
+import { translated } from "./go-expression.ts";
+import type { DataObject } from "./known-objects.ts";
 import { isExact } from "./kyverno-match.ts";
 import { labelSelectorOf } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
@@ -25,8 +26,8 @@ export function constraintsOf(field: Tracked): Constraints {
   if (rules.length !== 1) field.field("resourceRules").lose("write one rule for each policy, and convert again");
   const [rule = field.field("resourceRules")] = rules;
   const texts = (name: string) => rule.field(name).texts();
-  rule.field("scope").ignore();
-  field.field("matchPolicy").ignore();
+  rule.ignore("scope");
+  field.ignore("matchPolicy");
   const resourceNames = texts("resourceNames");
   const names = possible(resourceNames);
   if (names.length === 0 && resourceNames.length > 0) rule.field("resourceNames").lose(NO_NAME);
@@ -34,7 +35,7 @@ export function constraintsOf(field: Tracked): Constraints {
     .field("excludeResourceRules")
     .list()
     .flatMap((each) => {
-      each.field("scope").ignore();
+      each.ignore("scope");
       const isOfAll = (name: string) => {
         const excluded = each.field(name).texts();
         return excluded.includes("*") || texts(name).every((text) => excluded.includes(text));
@@ -64,13 +65,13 @@ const NO_NAME =
 /** Names and labels have no * and ?, which Kyverno does not read as wildcards in CEL. */
 const possible = (texts: readonly string[]): string[] => texts.filter((each) => !isGlob(each));
 
-const DATA: Readonly<Record<string, "Secret" | "ConfigMap">> = { secrets: "Secret", configmaps: "ConfigMap" };
+/** The kind of Secrets or ConfigMaps. Undefined for other resources. */
+export const kindOfPlural = (plural: string | undefined): DataObject["kind"] | undefined =>
+  plural === "secrets" ? "Secret" : plural === "configmaps" ? "ConfigMap" : undefined;
 
 /** The kind of the matched Secrets or ConfigMaps. Undefined for other resources. */
-export function dataKindOf(constraints: Constraints): "Secret" | "ConfigMap" | undefined {
-  const [resource = "", ...more] = constraints.resources;
-  return isOfCore(constraints) && more.length === 0 && Object.hasOwn(DATA, resource) ? DATA[resource] : undefined;
-}
+export const dataKindOf = (constraints: Constraints): DataObject["kind"] | undefined =>
+  isOfCore(constraints) ? kindOfPlural(constraints.resources.join()) : undefined;
 
 export const isOfNamespaces = (constraints: Constraints): boolean =>
   isOfCore(constraints) && constraints.resources.join() === "namespaces";
@@ -84,12 +85,13 @@ const isOfCore = (constraints: Constraints): boolean =>
 export function variablesOf(spec: Tracked): Variables {
   const variables = new Map<string, Cel>();
   for (const each of spec.field("variables").list()) {
-    const [name, expression] = [each.field("name").text(), each.field("expression").text()];
-    try {
-      if (name !== undefined && expression !== undefined) variables.set(name, parseCel(expression, variables));
-    } catch (error) {
-      if (!(error instanceof NotTranslated)) throw error;
-    }
+    const [name, expression] = each.textsOf("name", "expression");
+    if (name === undefined || expression === undefined) continue;
+    const read = translated(
+      () => parseCel(expression, variables),
+      () => {},
+    );
+    if (read !== undefined) variables.set(name, read);
   }
   return variables;
 }
@@ -98,13 +100,10 @@ export function variablesOf(spec: Tracked): Variables {
 export function celOf(field: Tracked, variables: Variables): Cel | undefined {
   const text = field.text();
   if (text === undefined) return undefined;
-  try {
-    return parseCel(text, variables);
-  } catch (error) {
-    if (!(error instanceof NotTranslated)) throw error;
-    field.lose(`the expression has ${error.message}; keep Kyverno for this policy`);
-    return undefined;
-  }
+  return translated(
+    () => parseCel(text, variables),
+    (why) => field.lose(`the expression has ${why}; keep Kyverno for this policy`),
+  );
 }
 
 /** A part of a condition, all of which must hold. */
@@ -115,7 +114,7 @@ export interface Condition {
 
 export function conditionsOf(list: Tracked, variables: Variables): Condition[] {
   return list.list().flatMap((each) => {
-    each.field("name").ignore();
+    each.ignore("name");
     const expression = each.field("expression");
     const cel = celOf(expression, variables);
     return cel === undefined ? [] : conditionsIn(expression, cel);
@@ -199,7 +198,7 @@ function calledOf({ name, of, args }: Extract<Cel, { kind: "call" }>): Compariso
   }
   const text = textOf(first);
   const method = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined;
-  return method === undefined || text === undefined || /[*?]/.test(text)
+  return method === undefined || text === undefined || isGlob(text)
     ? undefined
     : { path, globs: [method(text)], isNegated: false, isContaining: false };
 }
@@ -300,7 +299,7 @@ export function namespaceConditions(conditions: readonly Condition[]): {
       else if (globs.length === 0) place.lose(NO_NAME);
       else if (names === undefined) names = globs;
       else place.lose("several conditions on the name; write names by hand");
-    } else if (key !== undefined && !isContaining && globs.every((each) => !/[*?]/.test(each))) {
+    } else if (key !== undefined && !isContaining && !globs.some(isGlob)) {
       // A missing label is an error, so that Kyverno skips the policy.
       if (isNegated) expressions.push({ key, operator: "Exists" });
       if (globs.length === 0 && !isNegated) place.lose(NO_NAME);

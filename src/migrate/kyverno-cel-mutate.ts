@@ -2,8 +2,9 @@
 import { nameMatcher } from "../apimachinery/glob.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { argumentsOf, type Cel, operandsOf, partsOf, pathOf, pointerOf, textOf } from "./cel-syntax.ts";
-import { call, type Expression, NotTranslated, reference } from "./go-expression.ts";
+import { call, type Expression, NotTranslated, translated } from "./go-expression.ts";
 import { translateWith } from "./go-template.ts";
+import type { DataObject } from "./known-objects.ts";
 import { dataOf, specOf } from "./kyverno-cel.ts";
 import {
   type Condition,
@@ -24,9 +25,9 @@ import { NOTHING } from "./kyverno-draft.ts";
 import type { Results } from "./kyverno-fields.ts";
 import { isExact, KEEP_RULE, LEFT_OUT } from "./kyverno-match.ts";
 import { draftsAbout, restart } from "./kyverno-restart.ts";
-import type { DataObject } from "./kyverno-value.ts";
+import { DataSources } from "./kyverno-value.ts";
 import type { Input } from "./migration.ts";
-import { compact, sourceField, sourceName } from "./parts.ts";
+import { compact, elsewhere, nonEmpty } from "./parts.ts";
 import { fieldsOfValue, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
@@ -148,7 +149,7 @@ function selectedBy({ names, objectSelector }: Constraints): JsonObject[] {
     return [
       {
         selector: compact({
-          names: names.length > 0 ? [...names] : undefined,
+          names: nonEmpty(names),
           ...(objectSelector ?? { names: ["*"] }),
         }),
       },
@@ -160,12 +161,12 @@ function selectedBy({ names, objectSelector }: Constraints): JsonObject[] {
 function addValues(
   input: Input,
   spec: Tracked,
-  kind: "Secret" | "ConfigMap",
+  kind: DataObject["kind"],
   trigger: Identity,
   targets: Targets,
   patch: Cel,
   expression: Tracked,
-  { drafts, grants, output, kinds }: Results,
+  { drafts, output, kinds }: Results,
 ): void {
   const { constraints } = targets;
   const [group = "", plural = ""] = [constraints.groups[0], constraints.resources[0]];
@@ -188,12 +189,13 @@ function addValues(
   for (const namespace of namespaces)
     for (const name of trigger.names) {
       const values = new Values({ kind, namespace, name });
-      const fields = fieldsAt(expression, () => values.jsonOf(patch), apiVersion, values);
-      const sources = [...values.sources].map(([source, of]) => {
-        if (of.namespace !== namespace) grants.add(of, { namespace }, input);
-        const other = of.namespace === namespace ? undefined : of.namespace;
-        return { name: source, [sourceField(of.kind)]: compact({ name: of.name, namespace: other }) };
-      });
+      const patched = patchedOf(apiVersion);
+      const fields =
+        translated(
+          () => fieldsOfValue(expression, values.jsonOf(patch), patched, (text) => values.translate(text)),
+          (why) => expression.lose(`the expression has ${why}; write the binding by hand`),
+        ) ?? [];
+      const sources = values.sources.inBinding(namespace, input, output);
       if (fields.length === 0 || sources.length === 0) {
         expression.lose(KEEP_RULE);
         continue;
@@ -217,19 +219,9 @@ function addValues(
   if (!isWhole) drafts.selectNothing(input, [], "");
 }
 
-function fieldsAt(place: Tracked, make: () => JsonValue, apiVersion: string, values: Values): JsonObject[] {
-  try {
-    return fieldsOfValue(place, make(), patchedOf(apiVersion), (text) => values.translate(text));
-  } catch (error) {
-    if (!(error instanceof NotTranslated)) throw error;
-    place.lose(`the expression has ${error.message}; write the binding by hand`);
-    return [];
-  }
-}
-
 /** Reads values of Secrets and ConfigMaps in the value of a patch. */
 class Values {
-  readonly sources = new Map<string, DataObject>();
+  readonly sources = new DataSources();
   readonly #expressions: Expression[] = [];
   readonly #trigger: DataObject;
 
@@ -285,17 +277,7 @@ class Values {
     const object = tree.of.of;
     const read = pathOf(object)?.join(".") === "request.object" ? this.#trigger : dataOf(object);
     if (read?.name === undefined) throw new NotTranslated("a value that is no key of a Secret or ConfigMap");
-    const value = reference(this.#sourceOf({ ...read, name: read.name }), [tree.name]);
-    // In the API, the values of a Secret are encoded.
-    return read.kind === "Secret" ? call("base64", value) : value;
-  }
-
-  #sourceOf(of: DataObject): string {
-    for (const [name, { kind, namespace, name: ofName }] of this.sources)
-      if (kind === of.kind && namespace === of.namespace && ofName === of.name) return name;
-    const name = sourceName(of.name, [...this.sources.keys()]);
-    this.sources.set(name, of);
-    return name;
+    return this.sources.valueOf({ ...read, name: read.name }, tree.name);
   }
 }
 
@@ -431,7 +413,7 @@ function addRestarts(
     const workloads = (areBeside ? [undefined] : (targets.namespaces ?? [])).flatMap((namespace) =>
       kinds.flatMap((each) =>
         selectedBy(constraints).map((selected) =>
-          compact({ kind: each, namespace: namespace === draft.namespace ? undefined : namespace, ...selected }),
+          compact({ kind: each, namespace: elsewhere(namespace, draft.namespace), ...selected }),
         ),
       ),
     );

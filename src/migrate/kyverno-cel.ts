@@ -1,6 +1,8 @@
 /** Converts Kyverno's policies with CEL that clone or protect Secrets and ConfigMaps to bindings. Pure. */
+import { isGlob } from "../apimachinery/glob.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { argumentsOf, type Cel, partsOf, pathOf, textOf } from "./cel-syntax.ts";
+import type { DataObject } from "./known-objects.ts";
 import {
   type Comparison,
   celOf,
@@ -10,6 +12,7 @@ import {
   dataKindOf,
   identityOf,
   isOfNamespaces,
+  kindOfPlural,
   namespaceConditions,
   negationOf,
   variablesOf,
@@ -29,14 +32,13 @@ const IRRELEVANT = ["failurePolicy", "autogen", "reinvocationPolicy", "auditAnno
 export function specOf(input: Input): Tracked {
   metadataOf(input, () => true);
   const spec = input.root.field("spec");
-  for (const field of IRRELEVANT) spec.field(field).ignore();
+  spec.ignore(...IRRELEVANT);
   spec.field("webhookConfiguration", "timeoutSeconds").ignore();
   const evaluation = spec.field("evaluation");
   evaluation.field("background", "enabled").ignore();
   if ((evaluation.field("admission", "enabled").flag() ?? true) === false)
     evaluation.field("admission").lose("Inlay reacts to each change, and this policy does not; keep Kyverno for it");
-  if ((evaluation.field("mode").text() ?? "Kubernetes") !== "Kubernetes")
-    evaluation.field("mode").lose("the policy is not about objects of the cluster; keep Kyverno for it");
+  evaluation.field("mode").oneOf(["Kubernetes"], "the policy is not about objects of the cluster; keep Kyverno for it");
   return spec;
 }
 
@@ -93,11 +95,9 @@ export function addGenerated(input: Input, results: Results): void {
   }
 }
 
-interface Source {
-  readonly kind: "Secret" | "ConfigMap";
-  readonly namespace: string;
+interface Source extends Omit<DataObject, "name"> {
   /** Undefined for all of the namespace. */
-  readonly name?: string | undefined;
+  readonly name: string | undefined;
 }
 
 /** The objects that `generator.Apply(object.metadata.name, [resource.Get("v1", "secrets", "default", "regcred")])` copies. */
@@ -114,7 +114,7 @@ function sourcesOf(cel: Cel): Source[] | undefined {
 export function dataOf(cel: Cel): Source | undefined {
   const [get, list] = ["Get", "List"].map((method) => argumentsOf(cel, "resource", method));
   const [version, plural, namespace, name, ...more] = (get ?? list ?? []).map(textOf);
-  const kind = plural === "secrets" ? "Secret" : plural === "configmaps" ? "ConfigMap" : undefined;
+  const kind = kindOfPlural(plural);
   if (version !== "v1" || kind === undefined || namespace === undefined || more.length > 0) return undefined;
   if (!isExact(namespace) || (get === undefined ? list?.length !== 3 : name === undefined || !isExact(name)))
     return undefined;
@@ -137,7 +137,7 @@ export function addProtected(input: Input, { drafts }: Results): void {
   let message: string | undefined;
   for (const each of validations) {
     message ??= messageIn(each);
-    for (const field of ["message", "messageExpression", "reason"]) each.field(field).ignore();
+    each.ignore("message", "messageExpression", "reason");
     const expression = each.field("expression");
     const cel = celOf(expression, variables);
     // The request is denied if no alternative of the expression holds.
@@ -168,7 +168,7 @@ export function addProtected(input: Input, { drafts }: Results): void {
 
 /** The users for whom a policy makes an exception. Undefined if the comparison is about something else. */
 function writersOf({ path, globs, isNegated, isContaining }: Comparison): JsonObject[] | undefined {
-  const isExactly = isNegated && globs.every((each) => !/[*?]/.test(each));
+  const isExactly = isNegated && !globs.some(isGlob);
   if (isExactly && path === "request.userInfo.username" && !isContaining)
     return globs.flatMap((name) => writerOf("User", name));
   if (isExactly && path === "request.userInfo.groups" && isContaining)

@@ -1,8 +1,8 @@
 /** Converts Kyverno rules that clone Secrets and ConfigMaps into Namespaces to the copies of bindings. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { copyCreate, copyFields } from "./copies.ts";
-import type { ObjectName } from "./known-objects.ts";
-import { NOTHING } from "./kyverno-draft.ts";
+import type { DataObject } from "./known-objects.ts";
+import { compositionOf, NOTHING } from "./kyverno-draft.ts";
 import type { Results } from "./kyverno-fields.ts";
 import {
   isExact,
@@ -14,7 +14,7 @@ import {
   operationsOf,
 } from "./kyverno-match.ts";
 import type { Input } from "./migration.ts";
-import { compact, labelSelectorOf, objectName, sourceField } from "./parts.ts";
+import { compact, isData, labelSelectorOf, objectName } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 const OF_NAMESPACE = /^\{\{\s*request\.object\.metadata\.name\s*\}\}$/;
@@ -26,19 +26,18 @@ export function addClone(input: Input, rule: Tracked, results: Results): void {
   const { drafts } = results;
   const generate = rule.field("generate");
   const isList = generate.field("cloneList").exists;
-  const kind = generate.field("kind");
+  const kind = generate.field("kind").peek();
   const matches = matchesOf(rule.field("match"));
-  const isKnown = isList || (generate.field("clone").exists && ["Secret", "ConfigMap"].includes(String(kind.peek())));
+  const isKnown = isList || (generate.field("clone").exists && isData("v1", kind));
   if (!isKnown || generate.field("foreach").exists || matches.some(({ kinds }) => kinds.join() !== "Namespace")) {
-    const data = generate.field("data").exists && ["Secret", "ConfigMap"].includes(String(kind.peek()));
     rule.refuse(
-      data
+      generate.field("data").exists && isData("v1", kind)
         ? "Inlay copies values from objects; create an object with these values, and a binding that copies it"
         : KEEP_RULE,
     );
     return;
   }
-  rule.field("name").ignore();
+  rule.ignore("name");
   generate.field("apiVersion").text();
   for (const match of matches)
     if (!operationsOf(match, rule.field("preconditions")).includes("CREATE"))
@@ -61,15 +60,22 @@ export function addClone(input: Input, rule: Tracked, results: Results): void {
     return;
   }
   const source = generate.field("clone");
-  const [from = "", of = ""] = [source.field("namespace").text(), source.field("name").text()];
-  const [name = "", ofKind = "Secret"] = [generate.field("name").text(), kind.text()];
+  const [from = "", of = ""] = source.textsOf("namespace", "name");
+  const [name = ""] = generate.textsOf("name", "kind");
   if (![from, of, name].every(isExact)) {
     rule.lose("the Secret or its copy has no fixed name; write the binding by hand");
     return;
   }
   const selectors = namespaceSelectorsOf(rule, name === of ? [from] : []);
   const isWhole = drafts.isUnderstood(input, rule);
-  copy(input, { kind: ofKind, namespace: from, name: of }, name, isWhole ? selectors : [], settings, results);
+  copy(
+    input,
+    { kind: kind === "ConfigMap" ? kind : "Secret", namespace: from, name: of },
+    name,
+    isWhole ? selectors : [],
+    settings,
+    results,
+  );
 }
 
 export interface CopySettings {
@@ -82,7 +88,7 @@ export interface CopySettings {
 /** Copies an object into the selected namespaces. Without a selector, what the rule selects is not understood. */
 export function copy(
   input: Input,
-  of: ObjectName,
+  of: DataObject,
   name: string,
   selectors: readonly JsonObject[],
   settings: CopySettings,
@@ -135,8 +141,7 @@ function cloneList(input: Input, rule: Tracked, settings: CopySettings, results:
     .map((each) => ({ each, kind: kindOf(each.text() ?? "") }));
   const isWhole = results.drafts.isUnderstood(input, rule);
   for (const { each, kind } of kinds)
-    if (kind !== "Secret" && kind !== "ConfigMap")
-      each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");
+    if (!isData("v1", kind)) each.lose("Inlay clones Secrets and ConfigMaps; keep Kyverno for this kind");
     else copyAll(input, name, { kind, namespace, selector }, isWhole ? selectors : [], settings, results);
 }
 
@@ -144,45 +149,18 @@ function cloneList(input: Input, rule: Tracked, settings: CopySettings, results:
 export function copyAll(
   input: Input,
   name: string,
-  {
-    kind,
-    namespace,
-    selector,
-  }: Omit<ObjectName, "name"> & {
-    readonly kind: "Secret" | "ConfigMap";
-    readonly selector: JsonObject | undefined;
-  },
+  { kind, namespace, selector }: Omit<DataObject, "name"> & { readonly selector: JsonObject | undefined },
   selectors: readonly JsonObject[],
   settings: CopySettings,
   { drafts, output }: Pick<Results, "drafts" | "output">,
 ): void {
-  const field = sourceField(kind);
-  const targets = targetsOf(kind, "", selectors, settings);
-  const spec = {
-    for: compact({
-      apiVersion: "v1",
-      kind,
-      selector,
-      namespaceSelector: { names: [namespace] },
-    }),
-    reach: "Cluster",
-    bindings: [
-      {
-        name: "clone",
-        base: {
-          spec: {
-            acknowledge: ["ReadableCopies"],
-            sources: [{ name: "source", [field]: {} }],
-            targets: targets.map((target) => ({ ...target, fields: copyFields("source") })),
-          },
-        },
-        patches: [
-          { fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` },
-          ...targets.map((_, at) => ({ fromFieldPath: "metadata.name", toFieldPath: `spec.targets[${at}].name` })),
-        ],
-      },
-    ],
-  };
+  const targets = targetsOf(kind, "", selectors, settings).map((target) => ({ ...target, fields: copyFields() }));
+  const spec = compositionOf(
+    "clone",
+    { kind, selector, namespaceSelector: { names: [namespace] } },
+    { acknowledge: ["ReadableCopies"], targets },
+    "Cluster",
+  );
   const metadata = { name: `${objectName(name)}-${kind.toLowerCase()}`.slice(0, 63) };
   output.add("BindingComposition", metadata, spec, [input], notesOf(settings, selectors));
   if (selectors.length === 0) drafts.selectNothing(input, [], "");

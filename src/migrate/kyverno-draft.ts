@@ -1,8 +1,9 @@
 /** The bindings that Kyverno's rules about one Secret or ConfigMap become: its copies, its protection and the restarts. Pure. */
+import { listAt } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { Input, Output } from "./migration.ts";
-import { compact, sourceField } from "./parts.ts";
+import { compact, isData, nonEmpty, sourceField } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 export interface Draft {
@@ -45,6 +46,21 @@ export function messageIn(rule: Tracked): string | undefined {
   const message = rule.field("message").text()?.trim().replaceAll(/\s+/g, " ");
   if (message === undefined || message === "" || message.includes("{{")) return undefined;
   return message.slice(0, MAX_MESSAGE);
+}
+
+/** A composition that creates a binding with the spec for each Secret or ConfigMap that it selects. The object is the source. */
+export function compositionOf(
+  name: string,
+  selection: Record<"namespaceSelector" | "selector", JsonObject | undefined> & { readonly kind: string },
+  { acknowledge, ...spec }: JsonObject,
+  reach?: "Cluster",
+): JsonObject {
+  const field = sourceField(selection.kind);
+  const targets = listAt(spec, "targets");
+  const names = [`spec.sources[0].${field}.name`, ...targets.map((_, at) => `spec.targets[${at}].name`)];
+  const base = { spec: compact({ acknowledge, sources: [{ name: "source", [field]: {} }], ...spec }) };
+  const patches = names.map((toFieldPath) => ({ fromFieldPath: "metadata.name", toFieldPath }));
+  return compact({ for: compact({ apiVersion: "v1", ...selection }), reach, bindings: [{ name, base, patches }] });
 }
 
 /** Matches no name. */
@@ -99,7 +115,7 @@ export class Drafts {
       const spec = compact({
         acknowledge: targets.some(isCopy) ? ["ReadableCopies"] : undefined,
         sources: [source],
-        targets: targets.length > 0 ? targets : undefined,
+        targets: nonEmpty(targets),
         // A binding needs a target, a rollout or a protection.
         rollout: rollout ?? (targets.length === 0 && protection === undefined ? withoutRestarts(name) : undefined),
       });
@@ -115,12 +131,11 @@ export class Drafts {
 
 const protectOf = ({ writers, roles, message }: Protection): JsonObject =>
   compact({
-    writers: writers.length > 0 ? [...writers] : undefined,
+    writers: nonEmpty(writers),
     writerVerb: roles.length > 0 ? WRITER_VERB : undefined,
     message,
   });
 
-export const isCopy = ({ apiVersion, kind }: JsonObject): boolean =>
-  apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
+export const isCopy = ({ apiVersion, kind }: JsonObject): boolean => isData(apiVersion, kind);
 
 const withoutRestarts = (source: string): JsonObject => ({ consumersOf: [source], suspend: true });

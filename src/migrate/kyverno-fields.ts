@@ -3,8 +3,7 @@ import { isGlob } from "../apimachinery/glob.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { type JsonObject, type JsonValue, parseApiVersion } from "../apimachinery/objects.ts";
 import { isCrd, type Kinds } from "../render/kinds.ts";
-import type { Grants } from "./grants.ts";
-import type { KnownObjects } from "./known-objects.ts";
+import type { DataObject, KnownObjects } from "./known-objects.ts";
 import { type Drafts, NOTHING } from "./kyverno-draft.ts";
 import {
   excludedBy,
@@ -12,32 +11,26 @@ import {
   isExact,
   isExcluded,
   KEEP_RULE,
-  LEFT_OUT,
   type Match,
   matchesOf,
+  namespaceSelectorIn,
   namespacesOf,
   operationsOf,
+  SAME_NAMESPACE,
 } from "./kyverno-match.ts";
-import { type DataObject, Scope } from "./kyverno-value.ts";
+import { Scope } from "./kyverno-value.ts";
 import type { Input, Output } from "./migration.ts";
-import { compact, exceptNames, objectName, sourceField } from "./parts.ts";
+import { compact, exceptNames, filled, nonEmpty, objectName } from "./parts.ts";
 import { fieldsOfJsonPatch, fieldsOfObject, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** What the bindings of all rules go to. */
 export interface Results {
   readonly drafts: Drafts;
-  readonly grants: Grants;
   readonly output: Output;
   readonly known: KnownObjects;
   /** The kinds of the objects in the files. */
   readonly kinds: Kinds;
-}
-
-/** A target of the binding, without its fields. */
-interface Target {
-  readonly of: JsonObject;
-  readonly isSecret: boolean;
 }
 
 export function addFields(input: Input, rule: Tracked, results: Results): void {
@@ -77,12 +70,9 @@ function fromTriggers(input: Input, rule: Tracked, matches: readonly Match[], re
   }
 }
 
-const SAME_NAMESPACE = /^\{\{\s*request\.(?:namespace|object\.metadata\.namespace)\s*\}\}$/;
-
-function targetOf(target: Tracked, namespace: string, results: Results): Target {
-  const [apiVersion = "", kind = "", name = ""] = ["apiVersion", "kind", "name"].map((field) =>
-    target.field(field).text(),
-  );
+/** A target of the binding, without its fields. */
+function targetOf(target: Tracked, namespace: string, results: Results): JsonObject {
+  const [apiVersion = "", kind = "", name = ""] = target.textsOf("apiVersion", "kind", "name");
   const field = target.field("namespace");
   const text = field.text();
   const isOwn = text === undefined || SAME_NAMESPACE.test(text) || text === namespace;
@@ -96,8 +86,7 @@ function targetOf(target: Tracked, namespace: string, results: Results): Target 
     names: name !== "" || matchLabels === undefined ? [name || "*"] : undefined,
     matchLabels,
   });
-  const of = compact({ apiVersion, kind, ...(isNamed ? { name } : { selector }), namespace: isOwn ? undefined : text });
-  return { of, isSecret: apiVersion === "v1" && kind === "Secret" };
+  return compact({ apiVersion, kind, ...(isNamed ? { name } : { selector }), namespace: isOwn ? undefined : text });
 }
 
 /** Custom resources may be cluster-scoped, if no CRD says something else. */
@@ -127,26 +116,20 @@ function fromContext(input: Input, rule: Tracked, matches: readonly Match[], res
     return;
   }
   for (const namespace of new Set(namespaces)) {
-    const inIt = targets.map(({ of: { namespaceSelector: _, ...of }, isSecret }) => ({
-      of: { ...of, namespace },
-      isSecret,
-    }));
+    const inIt = targets.map(({ namespaceSelector: _, ...of }) => ({ ...of, namespace }));
     bind(input, rule, namespace, new Scope(namespace), inIt, results);
   }
 }
 
-function admitted(match: Match, rule: Tracked, input: Input, results: Results): Target[] {
+function admitted(match: Match, rule: Tracked, input: Input, results: Results): JsonObject[] {
   const excluded = excludedBy(rule);
   for (const { block, kinds, names, namespaces } of excluded)
     if (kinds.length > 0 || (names.length > 0 && namespaces.length > 0))
       block.field("resources").lose("an exclusion by several criteria can't be selected; write the targets by hand");
-  const [exceptObjects, exceptNamespaces] = [
-    excluded.flatMap(({ names }) => names),
-    excluded.flatMap(({ namespaces }) => namespaces),
-  ];
-  const namespaces = match.namespaces.length === 0 && input.namespace !== "" ? [input.namespace] : match.namespaces;
+  const exceptObjects = excluded.flatMap(({ names }) => names);
+  const exceptNamespaces = excluded.flatMap(({ namespaces }) => namespaces);
   const selector = match.selector();
-  return match.kinds.flatMap((text): Target[] => {
+  return match.kinds.flatMap((text): JsonObject[] => {
     const [, apiVersion = "", kind = ""] = /^((?:[a-z0-9.-]+\/)?v[a-z0-9]+)\/([A-Za-z0-9]+)$/.exec(text) ?? [];
     if (kind === "") {
       match.block
@@ -157,23 +140,15 @@ function admitted(match: Match, rule: Tracked, input: Input, results: Results): 
     const isCluster = !isNamespaced(results, apiVersion, kind);
     const [first, ...more] = match.names;
     const isNamed = first !== undefined && more.length === 0 && !isGlob(first) && selector === undefined;
-    const named = exceptNames(
-      compact({ names: match.names.length > 0 ? [...match.names] : undefined, ...selector }),
-      exceptObjects,
-    );
-    const of = compact({
-      apiVersion,
-      kind,
-      ...(isNamed && exceptObjects.length === 0
-        ? { name: first }
-        : { selector: Object.keys(named).length > 0 ? named : { names: ["*"] } }),
-      namespaceSelector: isCluster
-        ? undefined
-        : exceptNames(namespaces.length > 0 ? { names: [...namespaces] } : {}, [
-            ...new Set([...exceptNamespaces, ...LEFT_OUT]),
-          ]),
-    });
-    return [{ of, isSecret: apiVersion === "v1" && kind === "Secret" }];
+    const named = exceptNames(compact({ names: nonEmpty(match.names), ...selector }), exceptObjects);
+    return [
+      compact({
+        apiVersion,
+        kind,
+        ...(isNamed && exceptObjects.length === 0 ? { name: first } : { selector: filled(named) ?? { names: ["*"] } }),
+        namespaceSelector: isCluster ? undefined : namespaceSelectorIn(match, input.namespace, exceptNamespaces),
+      }),
+    ];
   });
 }
 
@@ -183,43 +158,34 @@ function bind(
   rule: Tracked,
   namespace: string | undefined,
   scope: Scope,
-  targets: readonly Target[],
-  { drafts, grants, output }: Results,
+  targets: readonly JsonObject[],
+  { drafts, output }: Results,
 ): void {
   const mutate = rule.field("mutate");
-  const [merge, json] = [mutate.field("patchStrategicMerge"), mutate.field("patchesJson6902")];
+  const [merge, json] = mutate.fields("patchStrategicMerge", "patchesJson6902");
   const ruleName = rule.field("name").text() ?? "rule";
-  mutate.field("mutateExistingOnPolicyUpdate").ignore();
+  mutate.ignore("mutateExistingOnPolicyUpdate");
   scope.addContext(rule.field("context"));
   const hasAnchors = anchorsIn(merge.peek() ?? null);
   if (hasAnchors) merge.refuse("Inlay has no anchors for fields of other objects; write the binding by hand");
   const isWhole = drafts.isUnderstood(input, rule, [...(hasAnchors ? [] : [merge]), json]);
-  const written = targets.map(({ of, isSecret }) => {
+  const written = targets.map((of) => {
     const patched = patchedOf(String(of["apiVersion"]));
-    const translate = scope.translator(isSecret);
-    return {
-      of,
-      fields: [
-        ...(merge.exists && !hasAnchors ? fieldsOfObject(merge, patched, translate) : []),
-        ...(json.exists ? fieldsOfJsonPatch(json, translate, patched.isOpen) : []),
-      ],
-    };
+    const translate = scope.translator(of["apiVersion"] === "v1" && of["kind"] === "Secret");
+    const fields = [
+      ...(merge.exists && !hasAnchors ? fieldsOfObject(merge, patched, translate) : []),
+      ...(json.exists ? fieldsOfJsonPatch(json, translate, patched.isOpen) : []),
+    ];
+    return { of, fields };
   });
-  const [first] = scope.sources.values();
+  const { first } = scope.sources;
   const home = namespace ?? first?.namespace;
   if (first === undefined || home === undefined) {
     rule.refuse(KEEP_RULE);
     return;
   }
-  const sources = [...scope.sources].map(([name, of]) => {
-    if (of.namespace !== home) grants.add(of, { namespace: home }, input);
-    return {
-      name,
-      [sourceField(of.kind)]: compact({ name: of.name, namespace: of.namespace === home ? undefined : of.namespace }),
-    };
-  });
   const spec = {
-    sources,
+    sources: scope.sources.inBinding(home, input, output),
     targets: written
       .filter(({ fields }) => fields.length > 0)
       .map(({ of, fields }) => ({ ...(isWhole ? inNamespace(of, home) : selectingNothing(of)), fields })),
@@ -228,20 +194,14 @@ function bind(
   const notes = isWhole
     ? []
     : ["Writes nothing. Inlay does not know all of what the rule selects: write the targets by hand."];
-  output.add(
-    "SecretBinding",
-    { name: objectName(`${input.name}-${ruleName}`).slice(0, 63), namespace: home },
-    spec,
-    [input],
-    notes,
-  );
+  const metadata = { name: objectName(`${input.name}-${ruleName}`).slice(0, 63), namespace: home };
+  output.add("SecretBinding", metadata, spec, [input], notes);
   if (!isWhole) drafts.selectNothing(input, [], "");
 }
 
 /** Without the namespace, if it is that of the binding. */
-function inNamespace({ namespace, ...of }: JsonObject, home: string): JsonObject {
-  return compact({ ...of, namespace: namespace === home ? undefined : namespace });
-}
+const inNamespace = ({ namespace, ...of }: JsonObject, home: string): JsonObject =>
+  compact({ ...of, namespace: namespace === home ? undefined : namespace });
 
 const selectingNothing = ({ apiVersion, kind }: JsonObject): JsonObject => ({
   apiVersion: apiVersion ?? "",

@@ -1,9 +1,11 @@
 /** Reads match, exclude and conditions of Kyverno rules, as far as Inlay has the same selection. Pure. */
 import { isGlob, nameMatcher } from "../apimachinery/glob.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { compact, exceptNames, labelSelectorOf } from "./parts.ts";
+import { compact, exceptNames, labelSelectorOf, nonEmpty } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
+/** The namespace of the object that changes, as the value of a field. */
+export const SAME_NAMESPACE = /^\{\{\s*request\.(?:namespace|object\.metadata\.namespace)\s*\}\}$/;
 export const KEEP_RULE = "Inlay has nothing for this rule; keep Kyverno for it";
 
 /** Kyverno's default configuration (`resourceFilters`) leaves out these namespaces, and the objects in them. */
@@ -23,11 +25,8 @@ export interface Match {
 export function matchesOf(field: Tracked): Match[] {
   const all = field.field("all").list();
   if (all.length > 1) field.field("all").lose("several blocks must match together; write one block, and convert again");
-  const blocks = [
-    ...field.field("any").list(),
-    ...all.slice(0, 1),
-    ...(field.field("resources").exists ? [field] : []),
-  ];
+  const older = field.field("resources").exists ? [field] : [];
+  const blocks = [...field.field("any").list(), ...all.slice(0, 1), ...older];
   return blocks.map((block) => {
     const resources = block.field("resources");
     const [name, names] = [resources.field("name").text(), resources.field("names").texts()];
@@ -72,7 +71,7 @@ export const isAboutData = ({ kinds, names }: Pick<Match, "kinds" | "names">): b
 /** Kyverno has wildcards in labels, and Inlay has not. */
 function selectorOf(selector: Tracked): JsonObject | undefined {
   if (!selector.exists) return undefined;
-  if (/[*?]/.test(JSON.stringify(selector.peek()))) {
+  if (isGlob(JSON.stringify(selector.peek()))) {
     selector.refuse("labels with wildcards can't be selected; write matchExpressions by hand");
     return undefined;
   }
@@ -106,9 +105,9 @@ export function namespaceSelector(
 ): JsonObject {
   const all = [...((matchExpressions as JsonObject[] | undefined) ?? []), ...except.expressions];
   const selected = compact({
-    names: names.length > 0 && !names.includes("*") ? [...names] : undefined,
+    names: names.includes("*") ? undefined : nonEmpty(names),
     ...labels,
-    matchExpressions: all.length > 0 ? all : undefined,
+    matchExpressions: nonEmpty(all),
   });
   const isExcepted = nameMatcher(except.names.filter(isGlob));
   const leftOut = LEFT_OUT.filter((name) => !isExcepted(name));
@@ -155,12 +154,22 @@ export function isExcluded(rule: Tracked, kind: string, namespace: string, name:
   });
 }
 
+/** A rule in `policyNamespace` matches there only. */
+const namespacesIn = ({ namespaces }: Match, policyNamespace: string): readonly string[] =>
+  namespaces.length === 0 && policyNamespace !== "" ? [policyNamespace] : namespaces;
+
+/** The selector of the namespaces in which a rule matches, without others and those that Kyverno leaves out. */
+export const namespaceSelectorIn = (match: Match, policyNamespace: string, except: readonly string[]): JsonObject =>
+  exceptNames(compact({ names: nonEmpty(namespacesIn(match, policyNamespace)) }), [
+    ...new Set([...except, ...LEFT_OUT]),
+  ]);
+
 /** The namespaces of a Secret that a rule in `policyNamespace`, or in the cluster, matches. Those that Kyverno leaves out are reported. */
-export function namespacesOf({ namespaces, block }: Match, policyNamespace: string): string[] {
-  const all = namespaces.length === 0 && policyNamespace !== "" ? [policyNamespace] : namespaces;
+export function namespacesOf(match: Match, policyNamespace: string): string[] {
+  const all = namespacesIn(match, policyNamespace);
   const leftOut = all.filter((namespace) => LEFT_OUT.includes(namespace));
   if (leftOut.length > 0)
-    block
+    match.block
       .field("resources", "namespaces")
       .lose(
         `Kyverno leaves out ${leftOut.join(", ")} by default, so the rule does nothing there; check whether it does`,
@@ -189,18 +198,13 @@ function operationsIn(conditions: Tracked): readonly string[] {
 }
 
 function operationsWith(condition: Tracked): readonly string[] {
-  const [key, operator, value] = ["key", "operator", "value"].map((name) => condition.field(name)) as [
-    Tracked,
-    Tracked,
-    Tracked,
-  ];
+  const [key, operator, value] = condition.fields("key", "operator", "value");
   const isKnown = /^(?:Not)?Equals?$|^(?:Any|All)?(?:Not)?In$/.test(String(operator.peek()));
   if (!OPERATION.test(String(key.peek())) || !isKnown) {
     condition.refuse("Inlay has no such condition; check whether you need it");
     return OPERATIONS;
   }
-  key.ignore();
-  operator.ignore();
+  condition.ignore("key", "operator");
   const named = Array.isArray(value.peek()) ? value.texts() : [value.text() ?? ""];
   return !String(operator.peek()).includes("Not") ? named : OPERATIONS.filter((each) => !named.includes(each));
 }

@@ -1,6 +1,8 @@
 /** Converts Kyverno rules that deny changes of a Secret or ConfigMap to its protection. Pure. */
+import { isGlob } from "../apimachinery/glob.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { type Drafts, messageIn, type Protection, protect } from "./kyverno-draft.ts";
+import { messageIn, type Protection, protect } from "./kyverno-draft.ts";
+import type { Results } from "./kyverno-fields.ts";
 import {
   excludedBy,
   isAboutData,
@@ -15,7 +17,7 @@ import type { Input } from "./migration.ts";
 import { compact } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
-export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void {
+export function addProtection(input: Input, rule: Tracked, { drafts }: Results): void {
   const validate = rule.field("validate");
   const matches = matchesOf(rule.field("match")).map((match) => ({
     ...match,
@@ -27,9 +29,9 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
     rule.refuse(KEEP_RULE);
     return;
   }
-  rule.field("name").ignore();
+  rule.ignore("name");
   const message = messageIn(validate);
-  for (const field of ["message", "allowExistingViolations"]) validate.field(field).ignore();
+  validate.ignore("message", "allowExistingViolations");
   validate.field("deny").entries();
   const conditions = [rule.field("preconditions"), validate.field("deny", "conditions")];
   for (const match of matches) {
@@ -51,7 +53,7 @@ export function addProtection(input: Input, rule: Tracked, drafts: Drafts): void
     message,
   };
   // Who may write does not select the Secrets.
-  const fields = excluded.flatMap(({ block }) => [block.field("clusterRoles"), block.field("subjects")]);
+  const fields = excluded.flatMap(({ block }) => block.fields("clusterRoles", "subjects"));
   const concerned = matches.flatMap(({ kinds, names, namespaces }) =>
     kinds.flatMap((kind) =>
       namespaces.flatMap((namespace) =>
@@ -76,7 +78,7 @@ function exceptedBy(block: Tracked): Pick<Protection, "writers" | "roles"> {
     .list()
     .flatMap((each) => {
       const name = each.text() ?? "";
-      if (!/[*?]/.test(name)) return name === "cluster-admin" || isBoth ? [] : [name];
+      if (!isGlob(name)) return name === "cluster-admin" || isBoth ? [] : [name];
       each.lose("only a ClusterRole with an exact name gets the verb of the writers; write each of them");
       return [];
     });
@@ -88,15 +90,11 @@ function writersOf(block: Tracked): JsonObject[] {
     .field("subjects")
     .list()
     .flatMap((subject) => {
-      const [kind = "", name = "", namespace] = ["kind", "name", "namespace"].map((field) =>
-        subject.field(field).text(),
-      );
-      subject.field("apiGroup").ignore();
-      if (/[*?]/.test(name)) {
-        subject.lose("a writer has an exact name; write each of them");
-        return [];
-      }
-      return writerOf(kind, name, namespace);
+      const [kind = "", name = "", namespace] = subject.textsOf("kind", "name", "namespace");
+      subject.ignore("apiGroup");
+      if (!isGlob(name)) return writerOf(kind, name, namespace);
+      subject.lose("a writer has an exact name; write each of them");
+      return [];
     });
 }
 

@@ -1,7 +1,8 @@
 /** Converts Kyverno rules that change the pod template of workloads when a Secret changes to rollouts. Pure. */
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { type Draft, type Drafts, isCopy, NOTHING } from "./kyverno-draft.ts";
+import { compositionOf, type Draft, type Drafts, isCopy, NOTHING } from "./kyverno-draft.ts";
+import type { Results } from "./kyverno-fields.ts";
 import {
   excludedBy,
   isAboutData,
@@ -11,17 +12,18 @@ import {
   LEFT_OUT,
   type Match,
   matchesOf,
+  namespaceSelectorIn,
   namespacesOf,
   operationsOf,
+  SAME_NAMESPACE,
 } from "./kyverno-match.ts";
-import type { Input, Output } from "./migration.ts";
-import { compact, exceptNames, objectName, sourceField } from "./parts.ts";
+import type { Input } from "./migration.ts";
+import { compact, objectName } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
 
 const WORKLOADS = ["Deployment", "StatefulSet", "DaemonSet", "CronJob"];
 const VERSION = /^\{\{\s*request\.object\.metadata\.resourceVersion\s*\}\}$/;
 const CHANGES = /^\{\{\s*(?:time_now(?:_utc)?\(\)|random\(.*\))\s*\}\}$/;
-const SAME_NAMESPACE = /^\{\{\s*request\.(?:namespace|object\.metadata\.namespace)\s*\}\}$/;
 
 /** The workloads that one rule restarts. */
 interface Restart {
@@ -48,7 +50,8 @@ export function isRestart(rule: Tracked): boolean {
   );
 }
 
-export function addRestart(input: Input, rule: Tracked, drafts: Drafts, output: Output): void {
+export function addRestart(input: Input, rule: Tracked, results: Results): void {
+  const { drafts } = results;
   const mutate = rule.field("mutate");
   const template = mutate.field("patchStrategicMerge", "spec", "template");
   const annotations = template.field("metadata", "annotations");
@@ -62,13 +65,13 @@ export function addRestart(input: Input, rule: Tracked, drafts: Drafts, output: 
     rule.refuse(KEEP_RULE);
     return;
   }
-  rule.field("name").ignore();
-  mutate.field("mutateExistingOnPolicyUpdate").ignore();
+  rule.ignore("name");
+  mutate.ignore("mutateExistingOnPolicyUpdate");
   const stamp = stampOf(annotations);
   for (const match of matches) {
     if (!operationsOf(match, rule.field("preconditions")).includes("UPDATE"))
       match.block.lose("Inlay restarts workloads when the Secret changes, and this rule does not; keep Kyverno for it");
-    if (match.names.length === 0 && stamp !== undefined) restartSelected(input, rule, match, stamp, drafts, output);
+    if (match.names.length === 0 && stamp !== undefined) restartSelected(input, rule, match, stamp, results);
     for (const name of match.names) {
       const references = referencesOf(template, match.kinds[0] ?? "", name);
       const all = draftsOf(input, match, name, drafts);
@@ -111,8 +114,7 @@ function restartSelected(
   rule: Tracked,
   match: Match,
   stamp: JsonObject,
-  drafts: Drafts,
-  output: Output,
+  { drafts, output }: Results,
 ): void {
   const [kind = ""] = match.kinds;
   const template = rule.field("mutate", "patchStrategicMerge", "spec", "template");
@@ -128,35 +130,22 @@ function restartSelected(
       block
         .field("resources")
         .lose("an exclusion by other criteria than namespaces can't be selected; write it by hand");
-  const namespaces = match.namespaces.length === 0 && input.namespace !== "" ? [input.namespace] : match.namespaces;
-  const except = [...new Set([...excluded.flatMap((each) => each.namespaces), ...LEFT_OUT])];
+  const except = excluded.flatMap((each) => each.namespaces);
   const isWhole = drafts.isUnderstood(input, rule, [template.field("metadata", "annotations")]);
   const kinds = [...new Set(targets.map((each) => String(each["kind"])))];
   const rollout =
     consumersBy === undefined
       ? { targets, stamp }
       : { consumersOf: ["source"], consumersBy: [...consumersBy], kinds, stamp };
-  const field = sourceField(kind);
-  const spec = {
-    for: compact({
-      apiVersion: "v1",
+  const spec = compositionOf(
+    "restart",
+    {
       kind,
       selector: isWhole ? selector : NOTHING,
-      namespaceSelector: exceptNames(namespaces.length > 0 ? { names: [...namespaces] } : {}, except),
-    }),
-    bindings: [
-      {
-        name: "restart",
-        base: {
-          spec: {
-            sources: [{ name: "source", [field]: {} }],
-            rollout: isWhole ? rollout : { consumersOf: ["source"], suspend: true },
-          },
-        },
-        patches: [{ fromFieldPath: "metadata.name", toFieldPath: `spec.sources[0].${field}.name` }],
-      },
-    ],
-  };
+      namespaceSelector: namespaceSelectorIn(match, input.namespace, except),
+    },
+    { rollout: isWhole ? rollout : { consumersOf: ["source"], suspend: true } },
+  );
   const name = objectName(`${input.name}-${rule.field("name").text() ?? "rule"}-${kind}`).slice(0, 63);
   output.add("BindingComposition", { name }, spec, [input], notes);
   if (!isWhole) drafts.selectNothing(input, [], "");
@@ -239,7 +228,7 @@ function stampOf(annotations: Tracked): JsonObject | undefined {
 /** `areConsumers`: only workloads that refer to the Secret, so that a target can't select them in another way. */
 function targetsOf(list: Tracked, areConsumers: boolean): JsonObject[] {
   return list.list().map((target) => {
-    const [kind = "", name = ""] = [target.field("kind").text(), target.field("name").text()];
+    const [kind = "", name = ""] = target.textsOf("kind", "name");
     const apiVersion = target.field("apiVersion");
     if (!["apps/v1", "batch/v1"].includes(apiVersion.text() ?? ""))
       apiVersion.lose("must be apps/v1 or batch/v1; correct it");

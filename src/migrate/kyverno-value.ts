@@ -3,9 +3,22 @@
  * ConfigMaps, with a parser for the part of JMESPath that they use: fields, pipes, functions and `||`. Pure.
  */
 import type { Segment } from "../apimachinery/field-path.ts";
-import { call, type Expression, NotTranslated, reference } from "./go-expression.ts";
+import { sameJson } from "../apimachinery/json.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
+import {
+  apiValue,
+  call,
+  dataKeyOf,
+  type Expression,
+  NotTranslated,
+  type Token,
+  tokensOf,
+  translated,
+} from "./go-expression.ts";
 import { type Part, translateWith } from "./go-template.ts";
-import { sourceName } from "./parts.ts";
+import type { DataObject } from "./known-objects.ts";
+import type { Input, Output } from "./migration.ts";
+import { dataSource, sourceName } from "./parts.ts";
 import type { Translate } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
@@ -17,33 +30,14 @@ type JmesPath =
   | { readonly kind: "pipe"; readonly left: JmesPath; readonly right: JmesPath }
   | { readonly kind: "or"; readonly left: JmesPath; readonly right: JmesPath };
 
-interface Token {
-  readonly kind: "name" | "quoted" | "literal" | "mark";
-  readonly text: string;
-}
-
-const TOKEN = /\s+|([A-Za-z_]\w*)|("(?:[^"\\]|\\.)*")|'((?:[^'\\]|\\.)*)'|`((?:[^`\\]|\\.)*)`|(\|\||[.|@(),])/y;
+const TOKEN =
+  /\s+|(?<name>[A-Za-z_]\w*)|(?<quoted>"(?:[^"\\]|\\.)*")|'(?<raw>(?:[^'\\]|\\.)*)'|`(?<json>(?:[^`\\]|\\.)*)`|(?<mark>\|\||[.|@(),])/y;
+const UNKNOWN = "a part of JMESPath that Inlay does not translate";
 const CURRENT: JmesPath = { kind: "current" };
-
-function tokensOf(text: string): Token[] {
-  const tokens: Token[] = [];
-  for (let at = 0; at < text.length; at = TOKEN.lastIndex) {
-    TOKEN.lastIndex = at;
-    const found = TOKEN.exec(text);
-    if (found === null) throw new NotTranslated("a part of JMESPath that Inlay does not translate");
-    const [, name, quoted, raw, json, mark] = found;
-    if (name !== undefined) tokens.push({ kind: "name", text: name });
-    else if (quoted !== undefined) tokens.push({ kind: "quoted", text: quoted });
-    else if (raw !== undefined) tokens.push({ kind: "literal", text: JSON.stringify(raw.replaceAll("\\'", "'")) });
-    else if (json !== undefined) tokens.push({ kind: "literal", text: json });
-    else if (mark !== undefined) tokens.push({ kind: "mark", text: mark });
-  }
-  return tokens;
-}
 
 /** Throws NotTranslated. */
 function parseJmesPath(text: string): JmesPath {
-  const tokens = tokensOf(text);
+  const tokens = [...tokensOf(text, TOKEN, UNKNOWN)];
   let at = 0;
   const isMark = (mark: string) => tokens[at]?.kind === "mark" && tokens[at]?.text === mark;
   const take = (mark: string) => isMark(mark) && at++ >= 0;
@@ -69,7 +63,8 @@ function parseJmesPath(text: string): JmesPath {
     if (take("(")) return closed(pipe());
     const token = tokens[at++];
     if (token?.kind === "mark" && token.text === "@") return CURRENT;
-    if (token?.kind === "literal") return { kind: "literal", value: literalOf(token.text) };
+    if (token?.kind === "raw") return { kind: "literal", value: token.text.replaceAll("\\'", "'") };
+    if (token?.kind === "json") return { kind: "literal", value: literalOf(token.text) };
     const name = nameAt(token);
     if (token?.kind !== "name" || !take("(")) return { kind: "field", of: CURRENT, name };
     const args: JmesPath[] = [];
@@ -85,14 +80,14 @@ function parseJmesPath(text: string): JmesPath {
   }
 
   const value = pipe();
-  if (at < tokens.length) throw new NotTranslated("a part of JMESPath that Inlay does not translate");
+  if (at < tokens.length) throw new NotTranslated(UNKNOWN);
   return value;
 }
 
 function nameAt(token: Token | undefined): string {
   if (token?.kind === "name") return token.text;
   if (token?.kind === "quoted") return String(literalOf(token.text));
-  throw new NotTranslated("a part of JMESPath that Inlay does not translate");
+  throw new NotTranslated(UNKNOWN);
 }
 
 function literalOf(json: string): string | number {
@@ -106,10 +101,29 @@ function literalOf(json: string): string | number {
   throw new NotTranslated("a literal of JMESPath that is no text and no number");
 }
 
-export interface DataObject {
-  readonly kind: "Secret" | "ConfigMap";
-  readonly namespace: string;
-  readonly name: string;
+/** The Secrets and ConfigMaps that the fields of a binding read. */
+export class DataSources {
+  readonly #sources = new Map<string, DataObject>();
+
+  get first(): DataObject | undefined {
+    return this.#sources.values().next().value;
+  }
+
+  /** The value of a key in the API. Adds its object to the sources. */
+  valueOf(of: DataObject, key: string): Expression {
+    const known = [...this.#sources].find(([, other]) => sameJson(other, of));
+    const name = known?.[0] ?? sourceName(of.name, [...this.#sources.keys()]);
+    this.#sources.set(name, of);
+    return apiValue(of.kind, name, key);
+  }
+
+  /** The sources of a binding in the namespace, with the grants that it needs. */
+  inBinding(namespace: string, input: Input, output: Output): JsonObject[] {
+    return [...this.#sources].map(([name, of]) => {
+      output.grant(of, { namespace }, input);
+      return dataSource(of, namespace, name);
+    });
+  }
 }
 
 /** An object, or a field below it; or a value that is computed from fields. */
@@ -117,8 +131,9 @@ type Value = { readonly of: DataObject; readonly path: readonly string[] } | Exp
 
 /** The values that the expressions of one rule can use, for a Secret or an object in one namespace. */
 export class Scope {
+  /** The objects that the read values come from. */
+  readonly sources = new DataSources();
   readonly #variables = new Map<string, Value>();
-  readonly #sources = new Map<string, DataObject>();
   readonly #namespace: string | undefined;
   readonly #trigger: DataObject | undefined;
 
@@ -128,24 +143,16 @@ export class Scope {
     this.#trigger = trigger;
   }
 
-  /** The objects that the read values come from, by the names of the sources. */
-  get sources(): ReadonlyMap<string, DataObject> {
-    return this.#sources;
-  }
-
   /** Handles the variables of a rule. Those that are no values of Secrets or ConfigMaps are reported. */
   addContext(context: Tracked): void {
     for (const each of context.list()) {
       const name = each.field("name").text() ?? "";
-      try {
+      const add = () => {
         const value = this.#variableOf(each);
-        if (value === undefined)
-          each.refuse("Inlay reads Secrets and ConfigMaps of the cluster; keep Kyverno for this rule");
-        else this.#variables.set(name, value);
-      } catch (error) {
-        if (!(error instanceof NotTranslated)) throw error;
-        each.refuse(`the variable has ${error.message}; keep Kyverno for this rule`);
-      }
+        if (value !== undefined) this.#variables.set(name, value);
+        else each.refuse("Inlay reads Secrets and ConfigMaps of the cluster; keep Kyverno for this rule");
+      };
+      translated(add, (why) => each.refuse(`the variable has ${why}; keep Kyverno for this rule`));
     }
   }
 
@@ -163,14 +170,10 @@ export class Scope {
   }
 
   #variableOf(each: Tracked): Value | undefined {
-    const [configMap, apiCall, variable] = ["configMap", "apiCall", "variable"].map((field) => each.field(field)) as [
-      Tracked,
-      Tracked,
-      Tracked,
-    ];
+    const [configMap, apiCall, variable] = each.fields("configMap", "apiCall", "variable");
     if (configMap.exists) {
-      const [name, namespace] = ["name", "namespace"].map((field) => this.#textOf(configMap.field(field).text() ?? ""));
-      return this.#whole("ConfigMap", namespace ?? "", name ?? "");
+      const [name = "", namespace = ""] = configMap.textsOf("name", "namespace").map((text = "") => this.#textOf(text));
+      return { of: { kind: "ConfigMap", namespace, name }, path: [] };
     }
     if (apiCall.exists) {
       const url = this.#textOf(apiCall.field("urlPath").text() ?? "");
@@ -178,7 +181,7 @@ export class Scope {
         /^\/?api\/v1\/namespaces\/([a-z0-9.-]+)\/(secrets|configmaps)\/([a-z0-9.-]+)$/.exec(url) ?? [];
       if (namespace === undefined || name === undefined) return undefined;
       if ((apiCall.field("method").text() ?? "GET") !== "GET") return undefined;
-      const whole = this.#whole(plural === "secrets" ? "Secret" : "ConfigMap", namespace, name);
+      const whole = { of: { kind: plural === "secrets" ? "Secret" : "ConfigMap", namespace, name }, path: [] } as const;
       const path = apiCall.field("jmesPath").text();
       return path === undefined ? whole : this.#evaluate(parseJmesPath(path), whole);
     }
@@ -194,10 +197,6 @@ export class Scope {
     return typeof only === "object" ? only : { kind: "literal", value: only ?? "" };
   }
 
-  #whole(kind: DataObject["kind"], namespace: string, name: string): Value {
-    return { of: { kind, namespace, name }, path: [] };
-  }
-
   /** A text whose only variable is the namespace of the request. */
   #textOf(text: string): string {
     return text.replaceAll(/\{\{([^{}]*)\}\}/g, (_, body: string) => {
@@ -210,22 +209,7 @@ export class Scope {
   #expressionOf(path: JmesPath, current: Value | undefined): Expression {
     const value = this.#evaluate(path, current);
     if (!("of" in value)) return value;
-    const { of, path: keys } = value;
-    const [data, key, ...more] = keys;
-    if (data !== "data" || key === undefined || more.length > 0)
-      throw new NotTranslated(`a field of a ${of.kind} that is no key of its data`);
-    const read = reference(this.#sourceOf(of), [key]);
-    // In the API, the values of a Secret are encoded.
-    return of.kind === "Secret" ? call("base64", read) : read;
-  }
-
-  #sourceOf(of: DataObject): string {
-    const isSame = (other: DataObject) =>
-      other.kind === of.kind && other.namespace === of.namespace && other.name === of.name;
-    for (const [name, other] of this.#sources) if (isSame(other)) return name;
-    const name = sourceName(of.name, [...this.#sources.keys()]);
-    this.#sources.set(name, of);
-    return name;
+    return this.sources.valueOf(value.of, dataKeyOf(value.of.kind, value.path));
   }
 
   #evaluate(path: JmesPath, current: Value | undefined): Value {
@@ -238,9 +222,8 @@ export class Scope {
       if (current === undefined) throw new NotTranslated("all variables of the rule");
       return current;
     }
-    const of = path.of.kind === "current" && current === undefined ? this.#root(path.name) : undefined;
-    if (of !== undefined) return of;
-    return this.#fieldOf(path.of, path.name, current);
+    const isRoot = path.of.kind === "current" && current === undefined;
+    return isRoot ? this.#root(path.name) : this.#fieldOf(path.of, path.name, current);
   }
 
   #fieldOf(of: JmesPath, name: string, current: Value | undefined): Value {

@@ -1,14 +1,13 @@
 /** Converts Kyverno's policies about Secrets and ConfigMaps, which clone, protect them or restart workloads, to bindings. Pure. */
+import { listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { kindsOf } from "../render/kinds.ts";
-import { Grants } from "./grants.ts";
 import { addGenerated, addProtected } from "./kyverno-cel.ts";
 import { addMutated } from "./kyverno-cel-mutate.ts";
 import { addClone } from "./kyverno-clone.ts";
 import { Drafts } from "./kyverno-draft.ts";
 import { addFields, type Results } from "./kyverno-fields.ts";
-import { KEEP_RULE, matchesOf } from "./kyverno-match.ts";
+import { KEEP_RULE, matchesOf, SAME_NAMESPACE } from "./kyverno-match.ts";
 import { addProtection } from "./kyverno-protect.ts";
 import { addRestart, isRestart } from "./kyverno-restart.ts";
 import { type Input, metadataOf, partOf, type Tool } from "./migration.ts";
@@ -27,31 +26,27 @@ export const KYVERNO: Tool = {
   isClusterScoped: (apiVersion, kind) =>
     apiVersion.startsWith("policies.kyverno.io/") && !kind.startsWith("Namespaced"),
   convert(inputs, output, known) {
-    const [drafts, grants] = [new Drafts(exceptedBy(inputs)), new Grants()];
-    const results = { drafts, grants, output, known, kinds: kindsOf(known.all) };
+    const drafts = new Drafts(exceptedBy(inputs));
+    const results = { drafts, output, known, kinds: kindsOf(known.all) };
     const steps = inputs.flatMap((input) => stepsOf(input, results));
     // Restarts need to know the copies.
     for (const type of TYPES) for (const step of steps) if (step.type === type) step.convert();
     drafts.write(output);
-    grants.write(output);
   },
 };
 
 /** The names of the policies to which the PolicyExceptions make exceptions, for both groups of Kyverno. */
 function exceptedBy(inputs: readonly Input[]): Set<string> {
-  const exceptions = inputs.filter(({ kind }) => kind === "PolicyException");
-  const references = exceptions.flatMap(({ root }) => {
-    const spec = root.field("spec");
-    return [...listAt(spec.field("exceptions").peek()), ...listAt(spec.field("policyRefs").peek())];
-  });
+  const exceptions = inputs.filter(({ kind }) => kind === "PolicyException").map(({ root }) => root.peek());
+  const references = exceptions
+    .flatMap((each) => [...listAt(each, "spec", "exceptions"), ...listAt(each, "spec", "policyRefs")])
+    .filter(isObject);
   return new Set(
-    references.flatMap((each) =>
-      [each["policyName"], each["name"]].map((name) => String(name).split("/").at(-1) ?? ""),
+    references.flatMap(({ policyName, name }) =>
+      [policyName, name].map((each) => String(each).split("/").at(-1) ?? ""),
     ),
   );
 }
-
-const listAt = (value: JsonValue | undefined): JsonObject[] => (Array.isArray(value) ? value.filter(isObject) : []);
 
 const TYPES = ["generate", "validate", "mutate"] as const;
 
@@ -81,25 +76,23 @@ function stepsOf(input: Input, results: Results): Step[] {
       rule.refuse(KEEP_RULE);
       return [];
     }
-    rule.field("skipBackgroundRequests").ignore();
-    const { drafts, output } = results;
+    rule.ignore("skipBackgroundRequests");
     const of = partOf(input, rule);
     if (input.kind === "Policy") checkNamespace(input, rule, results);
-    if (type === "generate") return [{ type, convert: () => addClone(of, rule, results) }];
-    if (type === "validate") return [{ type, convert: () => addProtection(of, rule, drafts) }];
-    return [
-      {
-        type,
-        convert: () => (isRestart(rule) ? addRestart(of, rule, drafts, output) : addFields(of, rule, results)),
-      },
-    ];
+    return [{ type, convert: () => OF_RULES[type](of, rule, results) }];
   });
 }
+
+const OF_RULES: Readonly<Record<Step["type"], (input: Input, rule: Tracked, results: Results) => void>> = {
+  generate: addClone,
+  validate: addProtection,
+  mutate: (input, rule, results) => (isRestart(rule) ? addRestart : addFields)(input, rule, results),
+};
 
 /** Reports what Kyverno refuses, or never matches, in a policy of a namespace. Such a rule selects nothing. */
 function checkNamespace({ namespace }: Input, rule: Tracked, { kinds }: Results): void {
   const isOther = (field: Tracked) =>
-    field.exists && field.peek() !== namespace && !OF_REQUEST.test(String(field.peek()));
+    field.exists && field.peek() !== namespace && !SAME_NAMESPACE.test(String(field.peek()));
   for (const { block, kinds: matched } of matchesOf(rule.field("match"))) {
     const resources = block.field("resources");
     const cluster = matched.filter((kind) => /^[A-Z]\w*$/.test(kind) && !kinds.resourceOf("v1", kind).namespaced);
@@ -122,7 +115,6 @@ function checkNamespace({ namespace }: Input, rule: Tracked, { kinds }: Results)
     if (isOther(place)) place.lose(`a Policy reads and writes in its own namespace only; ${AS_CLUSTER}`);
 }
 
-const OF_REQUEST = /^\{\{\s*request\.(?:namespace|object\.metadata\.namespace)\s*\}\}$/;
 const AS_CLUSTER = "Kyverno would refuse it. If you mean a ClusterPolicy, change the kind, and convert again";
 
 function rulesOf(input: Input): Tracked[] {
@@ -133,8 +125,8 @@ function rulesOf(input: Input): Tracked[] {
   }
   metadataOf(input, () => true);
   const spec = root.field("spec");
-  for (const field of IRRELEVANT) spec.field(field).ignore();
-  for (const field of ["failurePolicy", "timeoutSeconds"]) spec.field("webhookConfiguration", field).ignore();
+  spec.ignore(...IRRELEVANT);
+  spec.field("webhookConfiguration").ignore("failurePolicy", "timeoutSeconds");
   // Other fields, such as applyRules: One, can restrict all rules.
   if (spec.field("applyRules").peek() === "All") spec.field("applyRules").ignore();
   return spec.field("rules").list();

@@ -6,7 +6,7 @@ import { sentenceOf } from "../apimachinery/problem.ts";
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
 import { checkOwn, OWN_VERSION } from "../render/own-kinds.ts";
 import { KnownObjects, type ObjectName } from "./known-objects.ts";
-import { Tracked } from "./tracked.ts";
+import { type Loss, Tracked } from "./tracked.ts";
 
 /** An object of another tool. */
 export interface Input {
@@ -66,11 +66,29 @@ export interface Tool {
 
 type Draft = Omit<Converted, "from" | "notConverted"> & { readonly inputs: readonly Input[] };
 
+/** An object that bindings of other namespaces may read only with a SecretGrant. */
+export interface Granted {
+  readonly kind: "Secret" | "ConfigMap" | "VaultConnection";
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** An entry of `from` in the grant of an object, and the object that needs it. */
+interface Grant {
+  readonly granted: Granted;
+  readonly from: JsonObject;
+  readonly input: Input;
+}
+
+const MAX_FROM = 64;
+const grantKey = ({ kind, namespace, name }: Granted): string => `${kind} ${namespace}/${name}`;
+
 export class Output {
   readonly remarks: string[] = [];
   readonly #drafts: Draft[] = [];
   /** The last number after each name. */
   readonly #numbers = new Map<string, number>();
+  #grants: Grant[] = [];
 
   /** If an object of that kind and name exists already, the name gets a number. */
   add(
@@ -97,6 +115,31 @@ export class Output {
     });
   }
 
+  /** Permits the bindings that `from` matches to read an object. A binding needs no grant for an object of its own namespace. */
+  grant(granted: Granted, from: JsonObject, input: Input): void {
+    if (from["namespace"] !== granted.namespace) this.#grants.push({ granted, from, input });
+  }
+
+  /** Whether one of the grants names the object. */
+  isGranted(granted: Granted): boolean {
+    return this.#grants.some((each) => grantKey(each.granted) === grantKey(granted));
+  }
+
+  /** Adds the SecretGrants for what was granted so far. */
+  addGrants(): void {
+    for (const ofObject of Map.groupBy(this.#grants, ({ granted }) => grantKey(granted)).values()) {
+      const { kind, namespace, name } = (ofObject[0] as Grant).granted;
+      const entries = [...Map.groupBy(ofObject, ({ from }) => JSON.stringify(from)).values()];
+      for (let at = 0; at < entries.length; at += MAX_FROM) {
+        const some = entries.slice(at, at + MAX_FROM);
+        const inputs = new Set(some.flat().map(({ input }) => input));
+        const spec = { from: some.map(([first]) => (first as Grant).from), to: [{ kind, name }] };
+        this.add("SecretGrant", { name, namespace }, spec, [...inputs]);
+      }
+    }
+    this.#grants = [];
+  }
+
   /** Something about objects that need no conversion. */
   remark(text: string): void {
     this.remarks.push(plain(text));
@@ -111,7 +154,7 @@ export class Output {
     const ofBindings = new Set(drafts.flatMap(({ suspended, lost }) => (suspended ? lost : [])));
     return drafts.map(({ inputs, notes, object, suspended, lost }) => {
       const from = [...new Set(inputs.map(describe))];
-      const all = (suspended ? lost : lost.filter((each) => !ofBindings.has(each))).flat();
+      const all = mistakesOf(suspended ? lost : lost.filter((each) => !ofBindings.has(each)));
       const notConverted = all.slice(0, MAX_MARKS);
       const more = all.length - notConverted.length;
       return {
@@ -142,42 +185,36 @@ const MAX_MARKS = 20;
 const SUSPENDED =
   "Suspended, because the binding would write less, or to more objects, than before. For each NOT CONVERTED line, add what is missing, or check that you don't need it, and remove the line. Then remove suspend.";
 
-/** What is lost, in a list for each part of an input that it concerns. */
+const mistakesOf = (lost: readonly Loss[]): Mistake[] => lost.map(({ mistake }) => mistake);
+
+/** What is lost in the inputs. */
 class Losses {
   readonly all: readonly Mistake[];
-  /** By the key of the part. Without one, it concerns all of the input. */
-  readonly #byRoot = new Map<Tracked, Map<string | undefined, Mistake[]>>();
-  readonly #placed = new Set<readonly Mistake[]>();
+  /** By the key of the part that it concerns. Without one, it concerns all of the input. */
+  readonly #byRoot: ReadonlyMap<Tracked, ReadonlyMap<string | undefined, readonly Loss[]>>;
+  readonly #placed = new Set<Loss>();
 
   constructor(inputs: readonly Input[]) {
-    this.all = inputs.flatMap(({ root }) => {
-      const lost = root.allLost();
-      const byPart = new Map<string | undefined, Mistake[]>();
-      for (const { part, mistake } of lost) {
-        const others = byPart.get(part);
-        if (others === undefined) byPart.set(part, [mistake]);
-        else others.push(mistake);
-      }
-      this.#byRoot.set(root, byPart);
-      return lost.map(({ mistake }) => mistake);
-    });
+    const lost = inputs.map(({ root }) => [root, root.allLost()] as const);
+    this.all = mistakesOf(lost.flatMap(([, each]) => each));
+    this.#byRoot = new Map(lost.map(([root, each]) => [root, Map.groupBy(each, ({ part }) => part)]));
   }
 
-  /** The lists that concern an object that the inputs become. */
-  of(inputs: readonly Input[]): (readonly Mistake[])[] {
-    const lists = inputs.flatMap(({ root, part }) => {
-      const byPart = this.#byRoot.get(root) ?? new Map<string | undefined, Mistake[]>();
-      return part === undefined ? [...byPart.values()] : [byPart.get(undefined) ?? [], byPart.get(part.key) ?? []];
+  /** What concerns an object that the inputs become. */
+  of(inputs: readonly Input[]): Loss[] {
+    const lost = inputs.flatMap(({ root, part }) => {
+      const byPart = this.#byRoot.get(root);
+      const parts = part === undefined ? [...(byPart?.keys() ?? [])] : [undefined, part.key];
+      return parts.flatMap((each) => byPart?.get(each) ?? []);
     });
-    for (const list of lists) this.#placed.add(list);
-    return [...new Set(lists)];
+    for (const each of lost) this.#placed.add(each);
+    return [...new Set(lost)];
   }
 
   /** What concerns no object that `of` was called for. */
   get unplaced(): Mistake[] {
-    return [...this.#byRoot.values()].flatMap((byPart) =>
-      [...byPart.values()].flatMap((list) => (this.#placed.has(list) ? [] : list)),
-    );
+    const lost = [...this.#byRoot.values()].flatMap((byPart) => [...byPart.values()].flat());
+    return mistakesOf(lost.filter((each) => !this.#placed.has(each)));
   }
 }
 
@@ -219,25 +256,21 @@ export function migrateDocuments(
   namespace: string,
   live?: readonly JsonObject[],
 ): Migration {
-  const known = new KnownObjects(
-    documents.map(({ object }) => object),
-    namespace,
-    live,
-  );
+  const all = documents.map(({ object }) => object);
+  const known = new KnownObjects(all, namespace, live);
   const output = new Output();
   const inputs = [tools].flat().flatMap((tool) => {
     const own = documents
       .filter(({ object }) => tool.owns(object))
       .map((document) => inputOf(document, namespace, tool));
     if (own.length > 0) tool.convert(own, output, known);
+    output.addGrants();
     return own;
   });
   output.check();
   const losses = new Losses(inputs);
   const converted = output.converted(losses);
-  const others = documents.filter(
-    ({ object }) => !known.isUsed(object) && ![tools].flat().some((tool) => tool.owns(object)),
-  );
+  const others = all.filter((object) => !known.isUsed(object) && ![tools].flat().some((tool) => tool.owns(object)));
   return {
     converted,
     lost: losses.all,
@@ -258,10 +291,10 @@ const SERVER_FIELDS = [
 function inputOf(document: ObjectDocument, namespace: string, tool: Tool): Input {
   const root = Tracked.of(document);
   const metadata = root.field("metadata");
-  for (const field of SERVER_FIELDS) metadata.field(field).ignore();
-  root.field("status").ignore();
+  metadata.ignore(...SERVER_FIELDS);
+  root.ignore("status");
   metadata.field("annotations", "kubectl.kubernetes.io/last-applied-configuration").ignore();
-  const [apiVersion = "", kind = ""] = [root.field("apiVersion").text(), root.field("kind").text()];
+  const [apiVersion = "", kind = ""] = root.textsOf("apiVersion", "kind");
   const isCluster = kind.startsWith("Cluster") || tool.isClusterScoped?.(apiVersion, kind) === true;
   return {
     root,

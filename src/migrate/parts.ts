@@ -1,16 +1,17 @@
 /** The parts of bindings that several converters write: names, paths, durations and templates. Pure. */
 import { parseDuration } from "../apimachinery/duration.ts";
-import { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath, keySegment } from "../apimachinery/field-path.ts";
+import { isGlob } from "../apimachinery/glob.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
-import { Problem } from "../apimachinery/problem.ts";
+import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { helpers } from "../transform/template-helpers.ts";
-import { NotTranslated, type Resolve } from "./go-expression.ts";
+import { type Resolve, translated } from "./go-expression.ts";
 import { fieldValue, translate } from "./go-template.ts";
+import type { DataObject, ObjectName } from "./known-objects.ts";
 import type { Tracked } from "./tracked.ts";
 
 /** Where a Secret gets its values: the keys of an object are paths, such as `data["tls.crt"]`. */
-export const keyPath = (...keys: readonly string[]): string =>
-  String(new FieldPath(keys.map((key) => ({ kind: "key", key }))));
+export const keyPath = (...keys: readonly string[]): string => String(new FieldPath(keys.map(keySegment)));
 
 export const withoutSlashes = (path: string): string => withoutLastSlashes(path.replace(/^\/+/, ""));
 
@@ -45,11 +46,8 @@ const [SECOND, MINUTE, HOUR] = [1_000, 60_000, 3_600_000];
 export function refreshOf(field: Tracked): string | undefined {
   const text = field.text();
   if (text === undefined) return undefined;
-  let ms: number;
-  try {
-    ms = parseDuration(text);
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
+  const ms = attemptSync(() => parseDuration(text));
+  if (ms instanceof Problem) {
     field.lose("not a duration; write, for example, 1m");
     return undefined;
   }
@@ -67,18 +65,10 @@ export function templateField(path: string, value: Tracked, resolve: Resolve): J
 }
 
 /** Reports on `place` why `make` can't translate a template. */
-export function orLost<T>(place: Tracked, path: string, make: () => T, below = 0): T | undefined {
-  try {
-    return make();
-  } catch (error) {
-    if (!(error instanceof NotTranslated)) throw error;
-    place.lose(
-      `the template has ${error.message}; write a field with the path ${path} and a template in Handlebars`,
-      below,
-    );
-    return undefined;
-  }
-}
+export const orLost = <T>(place: Tracked, path: string, make: () => T, below = 0): T | undefined =>
+  translated(make, (why) =>
+    place.lose(`the template has ${why}; write a field with the path ${path} and a template in Handlebars`, below),
+  );
 
 /** The fields of a label selector. Undefined if it is missing or empty. */
 export function labelSelectorOf(selector: Tracked): JsonObject | undefined {
@@ -86,21 +76,30 @@ export function labelSelectorOf(selector: Tracked): JsonObject | undefined {
     .field("matchExpressions")
     .list()
     .flatMap((each) => (each.entries().length > 0 ? (each.take() as JsonObject) : []));
-  const all = compact({
-    matchLabels: selector.field("matchLabels").map(),
-    matchExpressions: expressions.length > 0 ? expressions : undefined,
-  });
-  return Object.keys(all).length > 0 ? all : undefined;
+  return filled({ matchLabels: selector.field("matchLabels").map(), matchExpressions: nonEmpty(expressions) });
 }
+
+/** Whether the kind is Secret or ConfigMap. */
+export const isData = (apiVersion: unknown, kind: unknown): kind is DataObject["kind"] =>
+  apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
 
 /** The source of a binding that reads a Secret or ConfigMap, as a field. */
 export const sourceField = (kind: string): "secret" | "configMap" => (kind === "Secret" ? "secret" : "configMap");
 
+/** The source with which a binding in the namespace `home` reads a Secret or ConfigMap. */
+export const dataSource = ({ kind, namespace, name }: ObjectName, home: string, source = "source"): JsonObject => ({
+  name: source,
+  [sourceField(kind)]: compact({ name, namespace: elsewhere(namespace, home) }),
+});
+
+/** The namespace, as a reference from the namespace `home` needs it. */
+export const elsewhere = (namespace: string | undefined, home: string): string | undefined =>
+  namespace === home ? undefined : namespace;
+
 /** Without names to except, if the selector has only exact names: it then needs no permission to list namespaces. */
 export function exceptNames(selector: JsonObject, except: readonly string[]): JsonObject {
   const names = selector["names"] as string[] | undefined;
-  const isPattern = (name: string) => /[*?]/.test(name);
-  if (names === undefined || [...names, ...except].some(isPattern))
+  if (names === undefined || [...names, ...except].some(isGlob))
     return except.length > 0 ? { ...selector, exceptNames: [...except] } : selector;
   const left = names.filter((name) => !except.includes(name));
   return { ...selector, names: left.length > 0 ? left : names, ...(left.length === 0 && { exceptNames: [...except] }) };
@@ -111,3 +110,18 @@ export const compact = (fields: Record<string, JsonObject[string] | undefined>):
   Object.fromEntries(
     Object.entries(fields).filter((entry): entry is [string, JsonObject[string]] => entry[1] !== undefined),
   );
+
+/** The fields that have a value. Undefined if none has. */
+export function filled(fields: Parameters<typeof compact>[0]): JsonObject | undefined {
+  const all = compact(fields);
+  return Object.keys(all).length > 0 ? all : undefined;
+}
+
+/** The list, unless it is empty. */
+export const nonEmpty = <T>(list: readonly T[]): T[] | undefined => (list.length > 0 ? [...list] : undefined);
+
+/** The note of a binding that reads and writes as this account. */
+export const accountNotes = (account: string | undefined): string[] =>
+  account === undefined || account === "inlay"
+    ? []
+    : [`Allow Inlay to impersonate ${account}: docs/tasks/allow-a-namespace.md.`];

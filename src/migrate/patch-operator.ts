@@ -1,14 +1,22 @@
 /** Converts Patches and annotations of the patch-operator to bindings. Pure. */
 import { fieldsAt } from "../apimachinery/fields.ts";
-import { isObject } from "../apimachinery/json.ts";
+import { isObject, sameJson } from "../apimachinery/json.ts";
 import { type JsonObject, parseApiVersion } from "../apimachinery/objects.ts";
 import { isCrd, type Kinds, kindsOf } from "../render/kinds.ts";
-import { call, NotTranslated, type ObjectLookup, type Resolve, reference } from "./go-expression.ts";
+import { apiValue, dataKeyOf, NotTranslated, type ObjectLookup, type Resolve, reference } from "./go-expression.ts";
 import { translate } from "./go-template.ts";
-import { type Granted, Grants } from "./grants.ts";
-import type { KnownObjects } from "./known-objects.ts";
+import type { DataObject, KnownObjects } from "./known-objects.ts";
 import { type Input, metadataOf, type Output, partOf, type Tool } from "./migration.ts";
-import { compact, labelSelectorOf, objectName, sourceField, sourceName } from "./parts.ts";
+import {
+  accountNotes,
+  compact,
+  dataSource,
+  elsewhere,
+  isData,
+  labelSelectorOf,
+  objectName,
+  sourceName,
+} from "./parts.ts";
 import { fieldsOfJsonPatch, fieldsOfPatch, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
@@ -23,40 +31,30 @@ export const PATCH_OPERATOR: Tool = {
     isPatchKind(object["apiVersion"]) ||
     Object.keys(fieldsAt(object, "metadata", "annotations")).some((key) => key.startsWith("redhat-cop.redhat.io/")),
   convert(inputs, output, known) {
-    const grants = new Grants();
     const scopes: Scopes = { kinds: kindsOf(known.all), crds: known.all.filter(isCrd) };
     for (const input of inputs) {
-      if (!isPatchKind(input.apiVersion)) {
-        convertAnnotation(input, scopes, known, grants, output);
-        continue;
-      }
-      if (input.kind !== "Patch") {
-        input.root.refuse(`Inlay does not know the kind ${input.kind}; check whether you need it`);
-        continue;
-      }
-      const spec = input.root.field("spec");
-      const account = spec.field("serviceAccountRef", "name").text() ?? "default";
-      const patches = spec.field("patches").entries();
-      const single = spec.field("patch");
-      if (single.exists) convertPatch(partOf(input, single), single, input.name, account, scopes, grants, output);
-      for (const [name, patch] of patches)
-        convertPatch(
-          partOf(input, patch),
-          patch,
-          patches.length === 1 && name === input.name ? name : `${input.name}-${name}`,
-          account,
-          scopes,
-          grants,
-          output,
-        );
+      if (!isPatchKind(input.apiVersion)) convertAnnotation(input, scopes, known, output);
+      else if (input.kind === "Patch") convertPatches(input, scopes, output);
+      else input.root.refuse(`Inlay does not know the kind ${input.kind}; check whether you need it`);
     }
-    grants.write(output);
   },
 };
 
 interface Scopes {
   readonly kinds: Kinds;
   readonly crds: readonly JsonObject[];
+}
+
+function convertPatches(input: Input, scopes: Scopes, output: Output): void {
+  const spec = input.root.field("spec");
+  const account = spec.field("serviceAccountRef", "name").text() ?? "default";
+  const patches = spec.field("patches").entries();
+  const single = spec.field("patch");
+  const convert = (patch: Tracked, name: string) =>
+    convertPatch(partOf(input, patch), patch, name, account, scopes, output);
+  if (single.exists) convert(single, input.name);
+  for (const [name, patch] of patches)
+    convert(patch, patches.length === 1 && name === input.name ? name : `${input.name}-${name}`);
 }
 
 /** Whether objects of the kind have a namespace. Undefined if no file has the CRD. */
@@ -75,11 +73,10 @@ function convertPatch(
   name: string,
   account: string,
   scopes: Scopes,
-  grants: Grants,
   output: Output,
 ): void {
   const sources: JsonObject[] = [];
-  const granted: Granted[] = [];
+  const granted: DataObject[] = [];
   const resolvers = patch
     .field("sourceObjectRefs")
     .list()
@@ -90,47 +87,49 @@ function convertPatch(
     if (found === undefined) throw new NotTranslated("a value that is no source");
     return found(path);
   };
-  const type = patch.field("patchType");
-  const template = patch.field("patchTemplate");
+  const [type, template] = patch.fields("patchType", "patchTemplate");
   const apiVersion = String(patch.field("targetObjectRef", "apiVersion").peek());
   const fields = fieldsFor(type, template, resolve, apiVersion);
   const target = targetOf(patch.field("targetObjectRef"), input, scopes);
   if (sources.length === 0)
     template.lose("a binding needs a source, and this patch has none; write its values into the object itself");
   if (sources.length === 0 || fields.length === 0) return;
-  const notes = account === "inlay" ? [] : [`Allow Inlay to impersonate ${account}: docs/tasks/allow-a-namespace.md.`];
   const spec = { serviceAccountName: account, sources, targets: [{ ...target, fields }] };
-  output.add("SecretBinding", { name, namespace: input.namespace, ...metadataOf(input) }, spec, [input], notes);
-  for (const each of granted) grants.add(each, { namespace: input.namespace }, input);
+  const metadata = { name, namespace: input.namespace, ...metadataOf(input) };
+  output.add("SecretBinding", metadata, spec, [input], accountNotes(account));
+  for (const each of granted) output.grant(each, { namespace: input.namespace }, input);
 }
+
+const PATCH_TYPES = [
+  "application/strategic-merge-patch+json",
+  "application/merge-patch+json",
+  "application/json-patch+json",
+] as const;
 
 function fieldsFor(type: Tracked, template: Tracked, resolve: Resolve, apiVersion: string): JsonObject[] {
   const { isOpen } = patchedOf(apiVersion);
-  const text = type.text() ?? "application/strategic-merge-patch+json";
+  const text = type.oneOf(PATCH_TYPES, "unknown type of patch; correct it");
   if (text === "application/json-patch+json")
     return fieldsOfJsonPatch(template, (each) => translate(each, resolve), isOpen);
-  if (text === "application/merge-patch+json") return fieldsOfPatch(template, { lists: "replace", isOpen }, resolve);
-  if (text !== "application/strategic-merge-patch+json") type.lose("unknown type of patch; correct it");
-  return fieldsOfPatch(template, { lists: "merge", isOpen }, resolve);
+  return fieldsOfPatch(
+    template,
+    { lists: text === "application/merge-patch+json" ? "replace" : "merge", isOpen },
+    resolve,
+  );
 }
 
+const unknownScope = (kind: string): string =>
+  `whether ${kind} has namespaces is unknown; add its CRD to the files. The target is converted as cluster-scoped`;
+
 function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
-  const [apiVersion = "", kind = "", name, namespace] = ["apiVersion", "kind", "name", "namespace"].map((field) =>
-    ref.field(field).text(),
-  );
-  ref
-    .field("annotationSelector")
-    .refuse(
+  const [apiVersion = "", kind = "", name, namespace] = ref.textsOf("apiVersion", "kind", "name", "namespace");
+  ref.refuseFields({
+    annotationSelector:
       "a target selects objects by names and labels only; write a BindingComposition, which selects by annotations",
-    );
+  });
   const selector = labelSelectorOf(ref.field("labelSelector"));
   const scope = isNamespaced(scopes, apiVersion, kind);
-  if (scope === undefined && namespace === undefined)
-    ref
-      .field("kind")
-      .lose(
-        `whether ${kind} has namespaces is unknown; add its CRD to the files. The target is converted as cluster-scoped`,
-      );
+  if (scope === undefined && namespace === undefined) ref.field("kind").lose(unknownScope(kind));
   const everywhere = namespace === undefined && scope === true ? { names: ["*"] } : undefined;
   return compact({
     apiVersion,
@@ -138,7 +137,7 @@ function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
     ...(name === undefined || selector !== undefined
       ? { selector: { ...(name !== undefined && { names: [name] }), ...(selector ?? { names: ["*"] }) } }
       : { name }),
-    namespace: namespace === input.namespace ? undefined : namespace,
+    namespace: elsewhere(namespace, input.namespace),
     namespaceSelector: everywhere,
   });
 }
@@ -148,11 +147,14 @@ function sourceOf(
   ref: Tracked,
   own: string,
   scopes: Scopes,
-  granted: Granted[],
+  granted: DataObject[],
   sources: JsonObject[],
 ): Resolve | undefined {
-  const [apiVersion = "", kind = "", name = "", namespace = ""] = ["apiVersion", "kind", "name", "namespace"].map(
-    (field) => ref.field(field).text(),
+  const [apiVersion = "", kind = "", name = "", namespace = ""] = ref.textsOf(
+    "apiVersion",
+    "kind",
+    "name",
+    "namespace",
   );
   const fieldPath = ref.field("fieldPath");
   const below = /^\$?((?:\.[A-Za-z_][\w-]*)*)$/.exec(fieldPath.text() ?? "")?.[1];
@@ -178,22 +180,20 @@ function sourceOf(
 const OTHER_NAMESPACE =
   "a binding reads objects of its own namespace, and only Secrets and ConfigMaps of others; write a binding in that namespace";
 
-const isData = (apiVersion: string, kind: string): kind is "Secret" | "ConfigMap" =>
-  apiVersion === "v1" && (kind === "Secret" || kind === "ConfigMap");
-
 /** The source of a binding in `own`. Undefined for an object that such a binding can't read. Adds what it needs a grant for. */
 function sourceIn(
   { apiVersion, kind, namespace, name }: ObjectLookup,
   source: string,
   own: string,
   scopes: Scopes,
-  granted: Granted[],
+  granted: DataObject[],
 ): JsonObject | undefined {
   const scope = isNamespaced(scopes, apiVersion, kind);
   const isOther = namespace !== "" && namespace !== own && scope !== false;
   if (isData(apiVersion, kind)) {
-    if (isOther) granted.push({ kind, namespace, name });
-    return { name: source, [sourceField(kind)]: compact({ name, namespace: isOther ? namespace : undefined }) };
+    const object = { kind, namespace: namespace === "" ? own : namespace, name };
+    granted.push(object);
+    return dataSource(object, own, source);
   }
   if (isOther) return undefined;
   const isCluster = scope === false || (scope === undefined && namespace === "");
@@ -209,11 +209,7 @@ function fieldOf(kind: string, apiVersion: string, source: string, keys: readonl
     if (keys.length === 0) throw new NotTranslated("a whole object");
     return reference(source, keys, true);
   }
-  const [data, key, ...more] = keys;
-  if (data !== "data" || key === undefined || more.length > 0)
-    throw new NotTranslated(`a field of a ${kind} that is no key of its data`);
-  // In the API, the values of a Secret are encoded.
-  return kind === "Secret" ? call("base64", reference(source, [key])) : reference(source, [key]);
+  return apiValue(kind, source, dataKeyOf(kind, keys));
 }
 
 const ONCE =
@@ -222,18 +218,16 @@ const REMOVE =
   "Remove the annotation, and the fields that the binding writes, from your manifest. Otherwise the reason is Conflict.";
 
 /** A patch in an annotation of the object that it changes. Its sources are the objects that it looks up. */
-function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, grants: Grants, output: Output): void {
+function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, output: Output): void {
   const { root, apiVersion, kind } = input;
   const metadata = root.field("metadata");
   for (const [key, field] of root.entries()) if (key !== "metadata") field.ignore();
   for (const [key, field] of metadata.entries()) if (key !== "annotations") field.ignore();
   const annotations = metadata.field("annotations");
   for (const [key, field] of annotations.entries()) if (!key.startsWith("redhat-cop.redhat.io/")) field.ignore();
-  const template = annotations.field(ANNOTATION);
-  const type = annotations.field(`${ANNOTATION}-type`);
-  const [name, named] = [metadata.field("name").text(), metadata.field("namespace").text()];
+  const [template, type] = annotations.fields(ANNOTATION, `${ANNOTATION}-type`);
+  const [name, named] = metadata.textsOf("name", "namespace");
   const looked: { source: string; object: ObjectLookup }[] = [];
-  const at = new Map<string, number>();
   const resolve: Resolve = Object.assign(
     ([first, ...path]: readonly (string | number)[]) => {
       const found = typeof first === "number" ? looked[first] : undefined;
@@ -247,29 +241,22 @@ function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, gr
     {
       lookup: (object: ObjectLookup) => {
         if (object.name === "") throw new NotTranslated("lookup of all objects of a kind");
-        const key = JSON.stringify(object);
-        const known = at.get(key);
-        if (known !== undefined) return known;
+        const known = looked.findIndex((each) => sameJson(each.object, object));
+        if (known >= 0) return known;
         const source = sourceName(
           object.name,
           looked.map((each) => each.source),
         );
-        at.set(key, looked.length);
         return looked.push({ source, object }) - 1;
       },
     },
   );
   const fields = fieldsFor(type, template, resolve, apiVersion);
   const scope = named !== undefined || (input.namespace !== "" && isNamespaced(scopes, apiVersion, kind));
-  if (scope === undefined)
-    root
-      .field("kind")
-      .lose(
-        `whether ${kind} has namespaces is unknown; add its CRD to the files. The target is converted as cluster-scoped`,
-      );
+  if (scope === undefined) root.field("kind").lose(unknownScope(kind));
   const ofSecrets = looked.map(({ object }) => object.namespace).find((each) => each !== "");
   const namespace = scope === true ? (named ?? known.namespace) : (ofSecrets ?? known.namespace);
-  const granted: Granted[] = [];
+  const granted: DataObject[] = [];
   const sources = looked.flatMap(({ source, object }) => {
     const made = sourceIn(object, source, namespace, scopes, granted);
     if (made === undefined) template.lose(OTHER_NAMESPACE);
@@ -283,5 +270,5 @@ function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, gr
   if (sources.length === 0 || fields.length === 0 || name === undefined) return;
   const spec = { sources, targets: [{ apiVersion, kind, name, mode: "Once", fields }] };
   output.add("SecretBinding", { name: objectName(`${kind}-${name}`), namespace }, spec, [input], [ONCE, REMOVE]);
-  for (const each of granted) grants.add(each, { namespace }, input);
+  for (const each of granted) output.grant(each, { namespace }, input);
 }

@@ -1,69 +1,45 @@
 /** Converts the annotations of emberstack's Reflector to bindings and grants. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
-import {
-  type Annotated,
-  annotatedOf,
-  annotationsOf,
-  isListed,
-  labelsOf,
-  type Pulls,
-  patternsOf,
-  pullCopy,
-  pushCopies,
-} from "./copies.ts";
-import { Grants } from "./grants.ts";
+import { type Annotated, copyTool, firstNames, isListed, labelsOf, patternsOf } from "./copies.ts";
 import { describe, type Tool } from "./migration.ts";
 
-const PREFIX = "reflector.v1.k8s.emberstack.com/";
-/** What Reflector notes on copies. */
-const NOTES = ["reflected-version", "reflected-at", "auto-reflects"];
-
-export const REFLECTOR: Tool = {
+export const REFLECTOR: Tool = copyTool({
   title: "Reflector",
-  objects: `Secrets and ConfigMaps with annotations ${PREFIX}…`,
-  owns: (object) => {
-    const annotations = annotationsOf(PREFIX, object);
-    // Reflector creates the copies with auto-reflects by itself.
-    return !isTrue(annotations["auto-reflects"]) && Object.keys(annotations).some((name) => !NOTES.includes(name));
-  },
-  convert(inputs, output, known) {
-    const grants = new Grants();
-    const annotated = annotatedOf(PREFIX, inputs, ({ root }) =>
-      root.refuse("convert the Secret that this object creates, with its annotations, instead"),
-    );
+  prefix: "reflector.v1.k8s.emberstack.com/",
+  notes: ["reflected-version", "reflected-at", "auto-reflects"],
+  consent: "reflection-allowed and its lists",
+  // Reflector creates the copies with auto-reflects by itself.
+  isCreated: (annotations) => isTrue(annotations["auto-reflects"]),
+  permits,
+  refuse: ({ root }) => root.refuse("convert the Secret that this object creates, with its annotations, instead"),
+  convert(annotated, copies) {
+    const { output } = copies;
     const selections = annotated.map((source) => ({ source, ...selectionsOf(source) }));
     for (const { source, allowed = [] } of selections)
       for (const { exceptNames: _, ...namespaceSelector } of allowed)
-        grants.add(
-          { kind: source.kind, namespace: source.namespace, name: source.name },
-          { namespaceSelector },
-          source.input,
-        );
-    const consent = "reflection-allowed and its lists";
-    const pulls = { prefix: PREFIX, annotated, known, grants, output, consent, permits };
+        output.grant(source, { namespaceSelector }, source.input);
     for (const { source, pushed } of selections) {
       const reflects = source.annotation("reflects");
-      if (reflects.exists) pullCopy(source, reflects, pulls);
-      else if (pushed !== undefined) pushCopies(source, pushed, output, { rule: { exact: true } });
+      if (reflects.exists) copies.pull(source, reflects);
+      else if (pushed !== undefined) copies.push(source, pushed, { rule: { exact: true } });
       if (reflects.exists && pushed !== undefined)
         output.remark(`${describe(source.input)}: reflection-auto-enabled has no effect beside reflects`);
     }
-    grants.write(output);
   },
-};
+});
 
 const isTrue = (value: unknown) => /^true$/i.test(String(value).trim());
 
 const isSet = (value: unknown) => String(value ?? "").trim() !== "";
 
 /** Without a list and a selector, a source permits copies everywhere. */
-const permits: Pulls["permits"] = (annotation, namespace) => {
+function permits(annotation: (name: string) => unknown, namespace: string): boolean | undefined {
   const list = annotation("reflection-allowed-namespaces");
   const hasLabels = isSet(annotation("reflection-allowed-namespaces-selector"));
   if (!isTrue(annotation("reflection-allowed"))) return false;
   if (!isSet(list)) return hasLabels ? undefined : true;
   return isListed(list, namespace) || (hasLabels ? undefined : isListed(list, namespace));
-};
+}
 
 const ALL: JsonObject = { names: ["*"] };
 
@@ -76,7 +52,6 @@ interface Selections {
 
 function selectionsOf(source: Annotated): Selections {
   const { annotation } = source;
-  for (const name of NOTES) annotation(name).ignore();
   const isAllowed = isTrue(annotation("reflection-allowed").text());
   const isPushed = isTrue(annotation("reflection-auto-enabled").text());
   const allowed = namespacesOf(source, "reflection-allowed-namespaces");
@@ -98,8 +73,7 @@ function namespacesOf({ annotation }: Annotated, name: string): readonly JsonObj
   const names = hasList ? patternsOf(list) : undefined;
   const selector = hasLabels ? labelsOf(labels) : undefined;
   if ((hasList && names === undefined) || (hasLabels && selector === undefined)) return "unknown";
-  if (names !== undefined && names.length > 16) list.lose("more than 16 entries; move the others to a second target");
-  const first = names?.slice(0, 16);
+  const first = names && firstNames(list, names);
   if (first?.includes("*") || (first === undefined && selector === undefined)) return [ALL];
   return [
     ...(first === undefined ? [] : [{ names: first }]),

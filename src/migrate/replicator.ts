@@ -1,69 +1,53 @@
 /** Converts the annotations of mittwald's kubernetes-replicator to bindings and grants. Pure. */
 import {
   type Annotated,
-  annotatedOf,
-  annotationsOf,
+  type Copies,
+  copyTool,
+  firstNames,
   isListed,
   labelsOf,
-  type Pulls,
+  MAX_NAMES,
   patternsOf,
-  pullCopy,
-  pushCopies,
 } from "./copies.ts";
-import { Grants } from "./grants.ts";
 import { describe, type Output, type Tool } from "./migration.ts";
 
-const PREFIX = "replicator.v1.mittwald.de/";
-/** What the replicator notes on copies. */
-const NOTES = [
-  "replicated-at",
-  "replicated-by",
-  "replicated-from-version",
-  "replicated-keys",
-  "replicate-once-version",
-];
-
-export const REPLICATOR: Tool = {
+export const REPLICATOR: Tool = copyTool({
   title: "kubernetes-replicator",
-  objects: `Secrets and ConfigMaps with annotations ${PREFIX}…`,
-  // Copies have only notes.
-  owns: (object) => Object.keys(annotationsOf(PREFIX, object)).some((name) => !NOTES.includes(name)),
-  convert(inputs, output, known) {
-    const grants = new Grants();
-    const annotated = annotatedOf(PREFIX, inputs, ({ root, kind }) =>
-      root.refuse(
-        `Inlay copies Secrets and ConfigMaps, and writes no ${kind}; create the copies with your deployment tool`,
-      ),
-    );
-    for (const each of annotated) grant(each, grants);
-    const consent = "replication-allowed and replication-allowed-namespaces";
-    const pulls = { prefix: PREFIX, annotated, known, grants, output, consent, permits };
-    for (const each of annotated) copy(each, pulls, output);
-    grants.write(output);
+  prefix: "replicator.v1.mittwald.de/",
+  notes: ["replicated-at", "replicated-by", "replicated-from-version", "replicated-keys", "replicate-once-version"],
+  consent: "replication-allowed and replication-allowed-namespaces",
+  permits: (annotation, namespace) =>
+    isTrue(annotation("replication-allowed")) && isListed(annotation("replication-allowed-namespaces"), namespace),
+  refuse: ({ root, kind }) =>
+    root.refuse(
+      `Inlay copies Secrets and ConfigMaps, and writes no ${kind}; create the copies with your deployment tool`,
+    ),
+  convert(annotated, copies) {
+    for (const each of annotated) grant(each, copies.output);
+    for (const each of annotated) copy(each, copies);
   },
-};
+});
 
 /** As Go reads a boolean. */
 const isTrue = (value: unknown) => /^(?:1|t|T|true|True|TRUE)$/.test(String(value));
 
-const permits: Pulls["permits"] = (annotation, namespace) =>
-  isTrue(annotation("replication-allowed")) && isListed(annotation("replication-allowed-namespaces"), namespace);
-
 /** The consent of a source to copies that name it. */
-function grant({ annotation, kind, namespace, name, input }: Annotated, grants: Grants): void {
-  const [allowed, namespaces] = [annotation("replication-allowed"), annotation("replication-allowed-namespaces")];
+function grant(source: Annotated, output: Output): void {
+  const [allowed, namespaces] = [
+    source.annotation("replication-allowed"),
+    source.annotation("replication-allowed-namespaces"),
+  ];
   if (!isTrue(allowed.text())) {
     namespaces.refuse('has no effect without replication-allowed: "true"');
     return;
   }
-  const names = patternsOf(namespaces);
-  for (let at = 0; names !== undefined && at < names.length; at += 16)
-    grants.add({ kind, namespace, name }, { namespaceSelector: { names: names.slice(at, at + 16) } }, input);
+  const names = patternsOf(namespaces) ?? [];
+  for (let at = 0; at < names.length; at += MAX_NAMES)
+    output.grant(source, { namespaceSelector: { names: names.slice(at, at + MAX_NAMES) } }, source.input);
 }
 
-function copy(source: Annotated, pulls: Pulls, output: Output): void {
-  const { annotation, name } = source;
-  for (const note of NOTES) annotation(note).ignore();
+function copy(source: Annotated, copies: Copies): void {
+  const { annotation, name, input } = source;
   const isOnce = annotation("replicate-once").text() === "true";
   const stripsLabels = annotation("strip-labels").text() === "true";
   const keepsOwners = annotation("keep-owner-references");
@@ -80,14 +64,13 @@ function copy(source: Annotated, pulls: Pulls, output: Output): void {
     const others = ["replicate-to", "replicate-to-matching"].filter((each) => annotation(each).exists);
     for (const each of others) annotation(each).ignore();
     if (others.length > 0)
-      output.remark(`${describe(source.input)}: ${others.join(" and ")} has no effect beside replicate-from`);
-    pullCopy(source, from, pulls, isOnce);
+      copies.output.remark(`${describe(input)}: ${others.join(" and ")} has no effect beside replicate-from`);
+    copies.pull(source, from, isOnce);
     return;
   }
   const options = { isOnce, rule: { labels: !stripsLabels } };
   const names = to.exists ? patternsOf(to) : undefined;
-  if (names !== undefined && names.length > 16) to.lose("more than 16 entries; move the others to a second target");
-  if (names !== undefined) pushCopies(source, [{ names: names.slice(0, 16) }], output, options);
+  if (names !== undefined) copies.push(source, [{ names: firstNames(to, names) }], options);
   const selector = matching.exists ? labelsOf(matching) : undefined;
-  if (selector !== undefined) pushCopies(source, [selector], output, { ...options, name: `${name}-matching` });
+  if (selector !== undefined) copies.push(source, [selector], { ...options, name: `${name}-matching` });
 }

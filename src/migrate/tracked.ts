@@ -1,14 +1,15 @@
 /** A view of an object in a file that records which fields a converter has handled, so that no field is lost silently. Pure. */
-import { FieldPath } from "../apimachinery/field-path.ts";
+import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import type { Mistake, ObjectDocument } from "../render/documents.ts";
 
 type Steps = readonly (string | number)[];
+type Each<Names extends readonly string[], T> = { [At in keyof Names]: T };
 
 /** Something of an object that is not converted. */
-interface Loss {
+export interface Loss {
   readonly mistake: Mistake;
   /** The innermost part of the object that it is in, by its `key`. Undefined if it concerns all of the object. */
   readonly part: string | undefined;
@@ -69,6 +70,11 @@ export class Tracked {
     }, this);
   }
 
+  /** Several fields, which do not count as handled yet. */
+  fields<const Names extends readonly string[]>(...names: Names): Each<Names, Tracked> {
+    return names.map((name) => this.field(name)) as Each<Names, Tracked>;
+  }
+
   /** The elements of a list, which do not count as handled yet. */
   list(): Tracked[] {
     if (!this.exists) return this.#done([]);
@@ -87,19 +93,27 @@ export class Tracked {
   }
 
   text(): string | undefined {
-    if (!this.exists) return this.#done(undefined);
-    return typeof this.#value === "string" ? this.#done(this.#value) : this.#wrongType("a string", undefined);
+    return this.#typed("a string", (value) => typeof value === "string");
   }
 
   flag(): boolean | undefined {
-    if (!this.exists) return this.#done(undefined);
-    return typeof this.#value === "boolean" ? this.#done(this.#value) : this.#wrongType("true or false", undefined);
+    return this.#typed("true or false", (value) => typeof value === "boolean");
   }
 
   integer(): number | undefined {
-    if (!this.exists) return this.#done(undefined);
-    const isInteger = typeof this.#value === "number" && Number.isInteger(this.#value);
-    return isInteger ? this.#done(this.#value as number) : this.#wrongType("an integer", undefined);
+    return this.#typed("an integer", (value): value is number => Number.isInteger(value));
+  }
+
+  /** The texts of several fields. */
+  textsOf<const Names extends readonly string[]>(...names: Names): Each<Names, string | undefined> {
+    return names.map((name) => this.field(name).text()) as Each<Names, string | undefined>;
+  }
+
+  /** The text, or the first of `known` if there is none. Reports another text than these. */
+  oneOf(known: readonly [string, ...string[]], message: string): string {
+    const text = this.text() ?? known[0];
+    if (!known.includes(text)) this.lose(message);
+    return text;
   }
 
   texts(): string[] {
@@ -125,15 +139,20 @@ export class Tracked {
     return this.#value;
   }
 
-  /** Records that this field, with everything below it, needs nothing in Inlay. */
-  ignore(): void {
-    this.#ledger.handled.add(this.key);
+  /** Records that this field, with everything below it, needs nothing in Inlay. With names, its fields of these names. */
+  ignore(...names: readonly string[]): void {
+    for (const each of names.length === 0 ? [this] : this.fields(...names)) this.#ledger.handled.add(each.key);
   }
 
   /** Reports that this field is not converted, with what to do instead. Does nothing if the field is missing or empty. */
   refuse(message: string): void {
     if (!isEmpty(this.#value)) this.lose(message);
     this.ignore();
+  }
+
+  /** Refuses each of some fields with its message. */
+  refuseFields(messages: Readonly<Record<string, string>>): void {
+    for (const [name, message] of Object.entries(messages)) this.field(name).refuse(message);
   }
 
   /** Reports something that is not converted; `below` counts lines from the line of this field. */
@@ -155,7 +174,7 @@ export class Tracked {
   isWhole(except: readonly Tracked[] = []): boolean {
     if (this.#value === undefined) return true;
     const isBelow = (steps: Steps, above: Steps) => above.every((step, at) => steps[at] === step);
-    const handled = new Set([...this.#ledger.handled, ...except.map((each) => JSON.stringify(each.#steps))]);
+    const handled = new Set([...this.#ledger.handled, ...except.map((each) => each.key)]);
     const isLost = this.#ledger.lost.some(
       ({ steps }) => isBelow(steps, this.#steps) && !except.some((each) => isBelow(steps, each.#steps)),
     );
@@ -167,6 +186,12 @@ export class Tracked {
     for (const steps of unhandled(this.#ledger, this.#ledger.document.object, []) ?? [[]])
       new Tracked(null, steps, this.#ledger).lose(UNKNOWN);
     return this.#ledger.lost.toSorted((a, b) => a.mistake.line - b.mistake.line);
+  }
+
+  #typed<T extends JsonValue>(expected: string, isTyped: (value: JsonValue) => value is T): T | undefined {
+    if (!this.exists) return this.#done(undefined);
+    const value = this.#value as JsonValue;
+    return isTyped(value) ? this.#done(value) : this.#wrongType(expected, undefined);
   }
 
   #done<T>(value: T): T {
@@ -206,8 +231,8 @@ function unhandled(
 }
 
 function pathText(steps: Steps): string {
-  const segments = steps.map((step) =>
-    typeof step === "number" ? ({ kind: "index", index: step } as const) : ({ kind: "key", key: step } as const),
+  const segments = steps.map(
+    (step): Segment => (typeof step === "number" ? { kind: "index", index: step } : keySegment(step)),
   );
   try {
     return String(new FieldPath(segments));

@@ -1,10 +1,19 @@
 /** Converts VaultStaticSecrets of the Vault Secrets Operator to bindings, and its VaultAuths and VaultConnections to connections. Pure. */
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { NotTranslated, type Resolve, reference } from "./go-expression.ts";
-import { Grants } from "./grants.ts";
 import { type Input, metadataOf, type Output, type Tool } from "./migration.ts";
-import { compact, keyPath, refreshOf, templateField, withoutLastSlashes, withoutSlashes } from "./parts.ts";
+import {
+  accountNotes,
+  compact,
+  filled,
+  keyPath,
+  nonEmpty,
+  refreshOf,
+  templateField,
+  withoutLastSlashes,
+} from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
+import { authMountAt, connectionNotes, VaultPaths, vaultPathAt } from "./vault-paths.ts";
 
 /** How the bindings of a VaultAuth log in. */
 interface Login {
@@ -17,7 +26,8 @@ interface Login {
   readonly allowed: readonly string[];
   /** The server: `namespace/name`, a name, or undefined for the default. */
   readonly server: string | undefined;
-  readonly notes: readonly string[];
+  /** The audiences of the tokens with which it logs in. Undefined without tokens. */
+  readonly audiences?: readonly string[];
 }
 
 const SEND_NO = "Inlay sends no such headers or parameters; check whether Vault needs them";
@@ -28,31 +38,25 @@ const AUDIENCES = ["vault", "openbao"];
 function loginOf({ root }: Input): Login {
   const spec = root.field("spec");
   const method = spec.field("method").text();
-  spec.field("headers").refuse(SEND_NO);
-  spec.field("params").refuse(SEND_NO);
+  spec.refuseFields({
+    headers: SEND_NO,
+    params: SEND_NO,
+    vaultAuthGlobalRef: "write the fields of the VaultAuthGlobal into this VaultAuth, and convert again",
+  });
   // Inlay stores no clients.
-  spec.field("storageEncryption").ignore();
-  spec
-    .field("vaultAuthGlobalRef")
-    .refuse("write the fields of the VaultAuthGlobal into this VaultAuth, and convert again");
-  const mount = spec.field("mount").text();
-  const namespace = spec.field("namespace").text();
+  spec.ignore("storageEncryption");
+  const mount = compact({ mount: authMountAt(spec.field("mount")) });
   const rest = {
-    namespace: namespace === undefined ? undefined : withoutSlashes(namespace),
+    namespace: vaultPathAt(spec.field("namespace")),
     allowed: spec.field("allowedNamespaces").texts(),
     server: spec.field("vaultConnectionRef").text(),
   };
-  const path = mount === undefined ? {} : { mount: withoutSlashes(mount).replace(/^auth\//, "") };
-  const { auth, account, notes } =
-    method === "kubernetes"
-      ? kubernetes(spec.field("kubernetes"), path)
-      : method === "appRole"
-        ? appRole(spec.field("appRole"), path)
-        : other(spec, method);
-  return { auth, account, notes, ...rest };
+  if (method === "kubernetes") return { ...rest, ...kubernetes(spec.field("kubernetes"), mount) };
+  if (method === "appRole") return { ...rest, ...appRole(spec.field("appRole"), mount) };
+  return { ...rest, ...other(spec, method) };
 }
 
-type Method = Pick<Login, "auth" | "account" | "notes">;
+type Method = Pick<Login, "auth" | "account" | "audiences">;
 
 function kubernetes(method: Tracked, path: JsonObject): Method {
   const role = method.field("role").text() ?? "";
@@ -60,37 +64,28 @@ function kubernetes(method: Tracked, path: JsonObject): Method {
     method.field("role").lose("Inlay needs a role of letters, digits, _, . and -; write auth.kubernetes.role by hand");
   const audiences = method.field("audiences").texts();
   // Inlay's tokens are valid for 10 minutes.
-  method.field("tokenExpirationSeconds").ignore();
-  const unusual = audiences.filter((each) => !AUDIENCES.includes(each));
+  method.ignore("tokenExpirationSeconds");
   return {
     auth: {
-      kubernetes: { ...path, role: ROLE.test(role) ? role : "inlay", ...(audiences.length > 0 && { audiences }) },
+      kubernetes: compact({ ...path, role: ROLE.test(role) ? role : "inlay", audiences: nonEmpty(audiences) }),
     },
     account: method.field("serviceAccount").text(),
-    notes: [
-      ...(audiences.length === 0
-        ? ["Set audience=vault in the role in Vault: Inlay logs in with tokens for that audience."]
-        : []),
-      ...(unusual.length > 0
-        ? [`Add the audience ${unusual.join(", ")} to the policy deploy/policies/tokens.yaml.`]
-        : []),
-    ],
+    audiences,
   };
 }
 
 function appRole(method: Tracked, path: JsonObject): Method {
-  const roleID = method.field("roleId").text();
-  const name = method.field("secretRef").text();
+  const [roleID, name] = method.textsOf("roleId", "secretRef");
   if (roleID === undefined || name === undefined) method.lose("needs roleId and secretRef; write auth.appRole by hand");
   const secretID = { secret: { name: name ?? "approle", key: "id" } };
-  return { auth: { appRole: { ...path, roleID: roleID ?? "unknown", secretID } }, account: undefined, notes: [] };
+  return { auth: { appRole: { ...path, roleID: roleID ?? "unknown", secretID } }, account: undefined };
 }
 
 function other(spec: Tracked, method = "none"): Method {
   const field = spec.field(method);
   if (field.exists) field.refuse(NO_LOGIN);
   else spec.field("method").lose(NO_LOGIN);
-  return { auth: undefined, account: undefined, notes: [] };
+  return { auth: undefined, account: undefined };
 }
 
 /** The fields of a VaultConnection about the server. */
@@ -102,13 +97,15 @@ function serverOf({ root }: Input): JsonObject {
       "Inlay always verifies the certificate of the server; set tls.ca of the VaultConnection to its authority",
     );
   spec.field("headers").refuse(SEND_NO);
-  const ca = spec.field("caCertSecretRef").text();
-  const serverName = spec.field("tlsServerName").text();
-  const tls = compact({ ca: ca === undefined ? undefined : { secret: { name: ca, key: "ca.crt" } }, serverName });
-  const timeout = spec.field("timeout").text();
+  const [ca, serverName, timeout, address = ""] = spec.textsOf(
+    "caCertSecretRef",
+    "tlsServerName",
+    "timeout",
+    "address",
+  );
   return compact({
-    address: withoutLastSlashes(spec.field("address").text() ?? "") || undefined,
-    tls: Object.keys(tls).length > 0 ? tls : undefined,
+    address: withoutLastSlashes(address) || undefined,
+    tls: filled({ ca: ca === undefined ? undefined : { secret: { name: ca, key: "ca.crt" } }, serverName }),
     timeout,
   });
 }
@@ -127,15 +124,13 @@ const KEPT: Readonly<Record<string, string>> = {
 };
 const SOURCE = "vault";
 const DEFAULT = "default";
-const MAX_PATHS = 64;
 const DELETE =
   "Delete the VaultStaticSecret with kubectl delete --cascade=orphan, after this binding is ready. Otherwise, Kubernetes deletes the Secret with it.";
 
 /** A VaultAuth, with what its bindings read. */
 interface Auth extends Login {
   readonly input: Input;
-  readonly paths: Set<string>;
-  readonly mounts: Set<string>;
+  readonly paths: VaultPaths;
 }
 
 export const VSO: Tool = {
@@ -144,20 +139,13 @@ export const VSO: Tool = {
   owns: ({ apiVersion }) => String(apiVersion).startsWith("secrets.hashicorp.com/"),
   convert(inputs, output) {
     const of = (kind: string) => inputs.filter((input) => input.kind === kind);
-    const auths: Auth[] = of("VaultAuth").map((input) => ({
-      input,
-      ...loginOf(input),
-      paths: new Set(),
-      mounts: new Set(),
-    }));
+    const auths: Auth[] = of("VaultAuth").map((input) => ({ input, ...loginOf(input), paths: new VaultPaths() }));
     const servers = of("VaultConnection").map((input) => ({ input, spec: serverOf(input), isUsed: false }));
-    const grants = new Grants();
-    const bindings = of("VaultStaticSecret").map((input) => () => convertSecret(input, auths, grants, output));
-    for (const make of bindings) make();
+    for (const input of of("VaultStaticSecret")) convertSecret(input, auths, output);
     for (const auth of auths) {
       const server = find(auth.server, auth.input, servers, ({ input }) => input);
       if (server !== undefined) server.isUsed = true;
-      convertAuth(auth, server, grants, output);
+      convertAuth(auth, server, output);
     }
     for (const { input, isUsed } of servers) {
       metadataOf(input);
@@ -167,7 +155,6 @@ export const VSO: Tool = {
       if (["VaultAuth", "VaultConnection", "VaultStaticSecret"].includes(kind)) continue;
       root.refuse(KEPT[kind] ?? `Inlay does not know the kind ${kind}; ${KEEP}`);
     }
-    grants.write(output);
   },
 };
 
@@ -180,15 +167,10 @@ function find<T>(ref: string | undefined, from: Input, all: readonly T[], inputO
   return own ?? (ref === undefined ? named[0] : undefined);
 }
 
-function convertAuth(
-  auth: Auth,
-  server: { input: Input; spec: JsonObject } | undefined,
-  grants: Grants,
-  output: Output,
-): void {
+function convertAuth(auth: Auth, server: { input: Input; spec: JsonObject } | undefined, output: Output): void {
   const { root, name, namespace } = auth.input;
   const metadata = metadataOf(auth.input);
-  const paths = [...auth.paths].sort();
+  const paths = auth.paths.sorted;
   if (paths.length === 0)
     root.lose(
       "no VaultStaticSecret in these files uses this VaultAuth, so its paths in Vault are unknown; convert them together",
@@ -205,37 +187,34 @@ function convertAuth(
     namespace: auth.namespace,
     serviceAccountName: auth.account,
     auth: auth.auth,
-    paths: paths.length > MAX_PATHS ? [...auth.mounts].sort() : paths,
+    paths,
   });
   // Only alone, the operator reads * as all namespaces.
   const all = auth.allowed.join() === "*" ? [{ namespaceSelector: { names: ["*"] } }] : undefined;
   for (const from of all ?? auth.allowed.filter((each) => each !== "*").map((each) => ({ namespace: each })))
-    grants.add({ kind: "VaultConnection", namespace, name }, from, auth.input);
-  const listed = `Add ${String(server.spec["address"])} to vault.addresses in the configuration of Inlay.`;
-  output.add(
-    "VaultConnection",
-    { name, namespace, ...metadata },
-    spec,
-    [auth.input, server.input],
-    [listed, ...auth.notes],
-  );
+    output.grant({ kind: "VaultConnection", namespace, name }, from, auth.input);
+  const unusual = auth.audiences?.filter((each) => !AUDIENCES.includes(each)) ?? [];
+  const notes = [
+    ...connectionNotes(server.spec, auth.audiences?.length === 0),
+    ...(unusual.length > 0
+      ? [`Add the audience ${unusual.join(", ")} to the policy deploy/policies/tokens.yaml.`]
+      : []),
+  ];
+  output.add("VaultConnection", { name, namespace, ...metadata }, spec, [auth.input, server.input], notes);
 }
 
-function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, output: Output): void {
+function convertSecret(input: Input, auths: readonly Auth[], output: Output): void {
   const { root, name, namespace } = input;
   const spec = root.field("spec");
   const ref = spec.field("vaultAuthRef");
   const auth = find(ref.text(), input, auths, (each) => each.input);
   if (auth === undefined)
     ref.lose("this VaultAuth is not in these files; convert them together, or write the VaultConnection by hand");
-  const [mount, path] = [spec.field("mount"), spec.field("path")].map((field) =>
-    withoutSlashes(field.text() ?? ""),
-  ) as [string, string];
-  auth?.paths.add(`${mount}/${path}`);
-  auth?.mounts.add(`${mount}/*`);
+  const [mount = "", path = ""] = spec.fields("mount", "path").map(vaultPathAt);
+  auth?.paths.add(mount, path);
   const inVault = spec.field("namespace");
-  const vaultNamespace = inVault.text();
-  if (vaultNamespace !== undefined && withoutSlashes(vaultNamespace) !== auth?.namespace)
+  const vaultNamespace = vaultPathAt(inVault);
+  if (vaultNamespace !== undefined && vaultNamespace !== auth?.namespace)
     inVault.lose(
       "Inlay reads from the namespace in Vault of the VaultConnection; write a VaultConnection for this namespace",
     );
@@ -244,39 +223,31 @@ function convertSecret(input: Input, auths: readonly Auth[], grants: Grants, out
   spec.field("hmacSecretData").ignore();
   const rollout = rolloutOf(spec.field("rolloutRestartTargets"));
   const type = spec.field("type");
-  const isVersion1 = type.text() === "kv-v1";
-  if (!isVersion1 && type.text() !== "kv-v2") type.lose("must be kv-v1 or kv-v2; correct it");
+  if (!["kv-v1", "kv-v2"].includes(type.text() ?? "")) type.lose("must be kv-v1 or kv-v2; correct it");
   const version = spec.field("version").integer() ?? 0;
-  const data = { mount, path, ...(isVersion1 ? { kv: 1 } : version > 0 && { version }) };
+  const data = { mount, path, ...(type.text() === "kv-v1" ? { kv: 1 } : version > 0 && { version }) };
   const isInstant = spec.field("syncConfig", "instantUpdates").flag() === true;
   const every = refreshOf(spec.field("refreshAfter"));
   const refresh = isInstant ? "5s" : every;
   const account = auth?.account;
   if ((target["fields"] as JsonObject[]).length === 0) return;
-  const connection = connectionOf(ref, auth, input, grants);
+  const connection = connectionOf(ref, auth, input, output);
   const binding = compact({
     serviceAccountName: account,
     sources: [{ name: SOURCE, vault: { connection, ...(refresh !== undefined && { refresh }), data } }],
     targets: [target],
     rollout,
   });
-  output.add(
-    "SecretBinding",
-    { name, namespace, ...metadataOf(input) },
-    binding,
-    [input],
-    [
-      DELETE,
-      ...(isInstant ? ["Inlay receives no events of Vault. It reads every 5 seconds instead."] : []),
-      ...(account === undefined || account === "inlay"
-        ? []
-        : [`Allow Inlay to impersonate ${account}: docs/tasks/allow-a-namespace.md.`]),
-    ],
-  );
+  const notes = [
+    DELETE,
+    ...(isInstant ? ["Inlay receives no events of Vault. It reads every 5 seconds instead."] : []),
+    ...accountNotes(account),
+  ];
+  output.add("SecretBinding", { name, namespace, ...metadataOf(input) }, binding, [input], notes);
 }
 
 /** The VaultAuth decides which other namespaces use it. The default one, which an object without vaultAuthRef uses, is for all. */
-function connectionOf(ref: Tracked, auth: Auth | undefined, input: Input, grants: Grants): JsonObject {
+function connectionOf(ref: Tracked, auth: Auth | undefined, input: Input, output: Output): JsonObject {
   const { namespace } = input;
   const named = ref.text();
   const [first = "", second] = (named ?? DEFAULT).split("/");
@@ -285,7 +256,7 @@ function connectionOf(ref: Tracked, auth: Auth | undefined, input: Input, grants
   if (other === namespace) return { name };
   const allowed = auth?.allowed ?? [];
   if (auth !== undefined && named === undefined)
-    grants.add({ kind: "VaultConnection", namespace: other, name }, { namespace }, input);
+    output.grant({ kind: "VaultConnection", namespace: other, name }, { namespace }, input);
   else if (auth !== undefined && !allowed.includes(namespace) && allowed.join() !== "*")
     ref.lose(
       `allowedNamespaces of the VaultAuth ${other}/${name} does not have ${namespace}, so the operator refuses to use it${name === DEFAULT ? " unless it is the default one in the namespace of the operator" : ""}; log in with a VaultAuth of this namespace. Or ask its owner, and write a SecretGrant in ${other} for ${namespace}`,
@@ -294,19 +265,15 @@ function connectionOf(ref: Tracked, auth: Auth | undefined, input: Input, grants
 }
 
 function targetOf(destination: Tracked): JsonObject {
-  const creates = destination.field("create").flag() === true;
-  const overwrites = destination.field("overwrite").flag() === true;
-  const metadata = compact({
-    labels: destination.field("labels").map(),
-    annotations: destination.field("annotations").map(),
-  });
-  const type = destination.field("type").text();
+  const [creates, overwrites] = destination.fields("create", "overwrite").map((each) => each.flag() === true);
+  const [labels, annotations] = destination.fields("labels", "annotations").map((each) => each.map());
+  const [type, name] = destination.textsOf("type", "name");
   // Like the operator, Inlay sets the type, labels and annotations only of a Secret that it creates.
-  const manifest = compact({ type, metadata: Object.keys(metadata).length > 0 ? metadata : undefined });
+  const manifest = compact({ type, metadata: filled({ labels, annotations }) });
   return compact({
     apiVersion: "v1",
     kind: "Secret",
-    name: destination.field("name").text(),
+    name,
     onConflict: "Force",
     create: creates ? { ...(overwrites ? { adopt: "Any", exact: true } : { adopt: "Equal" }), manifest } : undefined,
     fields: fieldsOf(destination.field("transformation")),
@@ -314,8 +281,7 @@ function targetOf(destination: Tracked): JsonObject {
 }
 
 function fieldsOf(transformation: Tracked): JsonObject[] {
-  const include = transformation.field("includes").texts();
-  const exclude = transformation.field("excludes").texts();
+  const [include = [], exclude = []] = transformation.fields("includes", "excludes").map((each) => each.texts());
   const excludesRaw = transformation.field("excludeRaw");
   if (excludesRaw.flag() !== true)
     excludesRaw.lose(
@@ -331,7 +297,7 @@ function fieldsOf(transformation: Tracked): JsonObject[] {
   const templates = transformation.field("templates").entries();
   const all = {
     path: "data",
-    from: { source: SOURCE, ...(include.length > 0 && { include }), ...(exclude.length > 0 && { exclude }) },
+    from: compact({ source: SOURCE, include: nonEmpty(include), exclude: nonEmpty(exclude) }),
   };
   if (templates.length === 0) return [all];
   if (!exclude.includes(".*"))
@@ -359,7 +325,7 @@ const KINDS: Readonly<Record<string, JsonObject>> = {
 
 function rolloutOf(restarts: Tracked): JsonObject | undefined {
   const targets = restarts.list().flatMap((each): JsonObject[] => {
-    const [kind = "", name = ""] = [each.field("kind").text(), each.field("name").text()];
+    const [kind = "", name = ""] = each.textsOf("kind", "name");
     const known = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
     if (known === undefined)
       each
