@@ -1,5 +1,5 @@
 /** Parses arguments of the command line that several subcommands share. */
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import { type NamedObject, namedObject } from "../actions/object.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
 
@@ -8,6 +8,10 @@ export function namespaceName(text: string): string {
   if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(text)) return text;
   throw new InvalidArgumentError("Set it to the name of one namespace.");
 }
+
+/** The option `-n`. `of` says what is in the namespace, and where its default is from. */
+export const namespaceOption = (of: string, byDefault?: string): Option =>
+  new Option("-n, --namespace <namespace>", `namespace of ${of}`).argParser(namespaceName).default(byDefault);
 
 /** A name of a SecretBinding, or KIND/NAME. */
 export function kindAndName(text: string): NamedObject {

@@ -5,7 +5,7 @@ import { ApiError } from "../kube/api-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Transport } from "../kube/transport.ts";
 import { ownVersion } from "../manager/own-version.ts";
-import { namespaceName } from "./argument-types.ts";
+import { namespaceOption } from "./argument-types.ts";
 import { failureText } from "./failure.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
@@ -31,7 +31,7 @@ export const KUBECONFIG_FLAG = [
 export const withClusterFlags = (command: Command): Command =>
   command
     .option(...KUBECONFIG_FLAG)
-    .option("-n, --namespace <namespace>", "namespace of the object (default: the kubeconfig's)", namespaceName)
+    .addOption(namespaceOption("the object (default: the kubeconfig's)"))
     .addOption(outputOption());
 
 /** Calls `look`, closes every connection, and prints the result. */

@@ -45,10 +45,42 @@ function textsOf(value: unknown, at: string): string[] {
   });
 }
 
-/** Undefined for a missing field. */
-function flagOf(value: unknown, at: string): boolean | undefined {
-  if (value === undefined || typeof value === "boolean") return value;
+function flagOf(value: unknown, at: string): boolean {
+  if (typeof value === "boolean") return value;
   throw new Error(`${at}: must be true or false`);
+}
+
+function filledTextOf(value: unknown, at: string): string {
+  if (typeof value === "string" && value !== "") return value;
+  throw new Error(`${at}: must be a string that is not empty`);
+}
+
+function oneOf<T>(known: readonly T[], value: unknown, at: string, expected = known.join(", ")): T {
+  const found = known.find((each) => each === value);
+  if (found === undefined) throw new Error(`${at}: must be ${expected}`);
+  return found;
+}
+
+/** Reads a text that matches a pattern. */
+const matching =
+  (pattern: RegExp, expected: string) =>
+  (value: unknown, at: string): string => {
+    if (typeof value === "string" && pattern.test(value)) return value;
+    throw new Error(`${at}: must be ${expected}`);
+  };
+
+/** What `make` returns. Throws its Problem as an Error that names the field. */
+function usable<T>(make: () => T, at: string): T {
+  const made = attemptSync(make);
+  if (made instanceof Problem) throw new Error(`${at}: ${made.message}`);
+  return made;
+}
+
+/** Refuses other limits than whole numbers of at least 1. */
+function checkLimits(limits: Fields, at: string, otherwise: string): void {
+  for (const [name, limit] of Object.entries(limits))
+    if (!Number.isSafeInteger(limit) || Number(limit) < 1)
+      throw new Error(`${at}.${name}: must be a whole number of at least 1; remove it for ${otherwise}`);
 }
 
 export const RELOADER_FIELDS: readonly string[] = [
@@ -80,7 +112,11 @@ type Expression = NonNullable<LabelSelector["matchExpressions"]>[number];
 /** Keys of labels and annotations, and values of labels. */
 const ANNOTATION_NAME = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";
 const KEY = new RegExp(`^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?${ANNOTATION_NAME}$`);
-const VALUE = new RegExp(`^(${ANNOTATION_NAME})?$`);
+const labelKeyOf = matching(KEY, "the key of a label");
+const labelOf = matching(
+  new RegExp(`^(${ANNOTATION_NAME})?$`),
+  "the value of a label, as a string; put true, false and numbers in quotes",
+);
 
 function reloaderOf(value: unknown): ReloaderRules {
   const fields = fieldsOf(value, "reloader", RELOADER_FIELDS);
@@ -120,11 +156,7 @@ function debounceOf(value: unknown, at: string): { debounce?: string } {
 }
 
 function kindsOf(value: unknown, at: string, jobs: boolean): (typeof KINDS)[number][] {
-  const kinds = listOf(value, at, (item, where) => {
-    const known = KINDS.find((each) => each === item);
-    if (known === undefined) throw new Error(`${where}: must be one of ${KINDS.join(", ")}`);
-    return known;
-  });
+  const kinds = listOf(value, at, (item, where) => oneOf(KINDS, item, where, `one of ${KINDS.join(", ")}`));
   if (jobs && kinds.includes("Job"))
     throw new Error(`${at}: must not contain Job while reloader.jobs is true; remove one of them`);
   for (const all of Object.values(RELOADER_KINDS))
@@ -168,8 +200,7 @@ function labelsOf(value: unknown, at: string): Record<string, string> {
 
 function expressionOf(value: unknown, at: string): Expression {
   const { key, operator, values } = fieldsOf(value, at, ["key", "operator", "values"]);
-  const known = OPERATORS.find((each) => each === operator);
-  if (known === undefined) throw new Error(`${at}.operator: must be ${OPERATORS.join(", ")}`);
+  const known = oneOf(OPERATORS, operator, `${at}.operator`);
   const labels = values === undefined ? [] : listOf(values, `${at}.values`, labelOf);
   const takesValues = known === "In" || known === "NotIn";
   if (takesValues !== labels.length > 0)
@@ -177,18 +208,11 @@ function expressionOf(value: unknown, at: string): Expression {
   return { key: labelKeyOf(key, `${at}.key`), operator: known, ...(takesValues && { values: labels }) };
 }
 
-function labelKeyOf(value: unknown, at: string): string {
-  if (typeof value === "string" && KEY.test(value)) return value;
-  throw new Error(`${at}: must be the key of a label`);
-}
-
-function labelOf(value: unknown, at: string): string {
-  if (typeof value === "string" && VALUE.test(value)) return value;
-  throw new Error(`${at}: must be the value of a label, as a string; put true, false and numbers in quotes`);
-}
-
 const FIELDS = ["name", "type", "url", "insecure", "events", "namespaces", "template"];
-const NAME = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+const nameOf = matching(
+  /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/,
+  "a name of lowercase letters, digits and -, such as ops",
+);
 
 export function notificationsOf(value: unknown): ReceiverRules[] {
   const receivers = listOf(value, "notifications", receiverOf);
@@ -201,16 +225,12 @@ export function notificationsOf(value: unknown): ReceiverRules[] {
 }
 
 function receiverOf(value: unknown, at: string): ReceiverRules {
-  const { name, type, url, insecure, events, namespaces, template } = fieldsOf(value, at, FIELDS);
-  if (typeof name !== "string" || !NAME.test(name))
-    throw new Error(`${at}.name: must be a name of lowercase letters, digits and -, such as ops`);
-  const known = RECEIVER_TYPES.find((each) => each === type);
-  if (known === undefined) throw new Error(`${at}.type: must be ${RECEIVER_TYPES.join(", ")}`);
+  const { name, type, url, insecure = false, events, namespaces, template } = fieldsOf(value, at, FIELDS);
   return {
-    name,
-    type: known,
+    name: nameOf(name, `${at}.name`),
+    type: oneOf(RECEIVER_TYPES, type, `${at}.type`),
     url: urlOf(url, `${at}.url`),
-    insecure: flagOf(insecure, `${at}.insecure`) ?? false,
+    insecure: flagOf(insecure, `${at}.insecure`),
     events: events === undefined ? NOTIFIED_EVENTS : filled(listOf(events, `${at}.events`, eventOf), `${at}.events`),
     namespaces: namespaces === undefined ? ["*"] : filled(textsOf(namespaces, `${at}.namespaces`), `${at}.namespaces`),
     ...(template !== undefined && { template: templateOf(template, `${at}.template`) }),
@@ -223,17 +243,11 @@ function urlOf(value: unknown, at: string): ReceiverRules["url"] {
     throw new Error(`${at}: must be { secret: { name, key } }; store the URL in that Secret`);
   const { secret } = fieldsOf(value, at, ["secret"]);
   const { name, key } = fieldsOf(secret, `${at}.secret`, ["name", "key"]);
-  for (const [field, text] of Object.entries({ name, key }))
-    if (typeof text !== "string" || text === "")
-      throw new Error(`${at}.secret.${field}: must be a string that is not empty`);
-  return { secret: String(name), key: String(key) };
+  return { secret: filledTextOf(name, `${at}.secret.name`), key: filledTextOf(key, `${at}.secret.key`) };
 }
 
-function eventOf(value: unknown, at: string): NotifiedEvent {
-  const known = NOTIFIED_EVENTS.find((each) => each === value);
-  if (known === undefined) throw new Error(`${at}: must be ${NOTIFIED_EVENTS.join(" or ")}`);
-  return known;
-}
+const eventOf = (value: unknown, at: string): NotifiedEvent =>
+  oneOf(NOTIFIED_EVENTS, value, at, NOTIFIED_EVENTS.join(" or "));
 
 function filled<T>(list: readonly T[], at: string): readonly T[] {
   if (list.length === 0)
@@ -242,10 +256,9 @@ function filled<T>(list: readonly T[], at: string): readonly T[] {
 }
 
 function templateOf(value: unknown, at: string): string {
-  if (typeof value !== "string" || value === "") throw new Error(`${at}: must be a string that is not empty`);
-  const template = attemptSync(() => notificationTemplate(value));
-  if (template instanceof Problem) throw new Error(`${at}: ${template.message}`);
-  return value;
+  const template = filledTextOf(value, at);
+  usable(() => notificationTemplate(template), at);
+  return template;
 }
 
 const TYPE = { apiVersion: "config.inlay.dev/v1alpha1", kind: "ControllerConfiguration" };
@@ -305,11 +318,9 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
     allowSystemNamespaces: textsOf(allowSystemNamespaces, "allowSystemNamespaces"),
     deny: listOf(deny, "targets.deny", (each, at) => ruleOf(each, at, ["message"])),
     allow: allowed,
-    requireAcknowledgement: listOf(requireAcknowledgement, "requireAcknowledgement", (each, at) => {
-      const known = ACKNOWLEDGEMENTS.find((name) => name === each);
-      if (known === undefined) throw new Error(`${at}: must be ${ACKNOWLEDGEMENTS.join(" or ")}`);
-      return known;
-    }),
+    requireAcknowledgement: listOf(requireAcknowledgement, "requireAcknowledgement", (each, at) =>
+      oneOf(ACKNOWLEDGEMENTS, each, at, ACKNOWLEDGEMENTS.join(" or ")),
+    ),
     rollouts: rolloutsOf(rollouts),
     reloader: reloader === undefined ? undefined : reloaderOf(reloader),
     notifications: notificationsOf(config["notifications"] ?? []),
@@ -320,10 +331,7 @@ export function installationOf(text: string, ownNamespace: string, scope?: strin
 
 function limitsOf(value: unknown): Partial<Limits> {
   const limits = fieldsOf(value, "limits", Object.keys(DEFAULT_LIMITS));
-  for (const [name, limit] of Object.entries(limits)) {
-    if (Number.isSafeInteger(limit) && Number(limit) > 0) continue;
-    throw new Error(`limits.${name}: must be a whole number of at least 1; remove it for the default`);
-  }
+  checkLimits(limits, "limits", "the default");
   return limits;
 }
 
@@ -335,13 +343,10 @@ function vaultAddressesOf(value: unknown): VaultAddresses {
 function rolloutsOf(value: unknown): RolloutRules {
   const names = ["suspend", ...ROLLOUT_LIMITS, "maxRestarts", "maxRestartsWindow"];
   const { suspend = false, maxRestarts, maxRestartsWindow, ...limits } = fieldsOf(value, "rollouts", names);
-  if (typeof suspend !== "boolean") throw new Error("rollouts.suspend: must be true or false");
-  for (const [name, limit] of Object.entries(limits)) {
-    // A limit of 0 is not allowed, because `suspend` exists for that.
-    if (Number.isSafeInteger(limit) && Number(limit) > 0) continue;
-    throw new Error(`rollouts.${name}: must be a whole number of at least 1; remove it for no limit`);
-  }
-  return { suspend, ...limits, ...restartsOf(maxRestarts, maxRestartsWindow) };
+  const isSuspended = flagOf(suspend, "rollouts.suspend");
+  // A limit of 0 is not allowed, because `suspend` exists for that.
+  checkLimits(limits, "rollouts", "no limit");
+  return { suspend: isSuspended, ...limits, ...restartsOf(maxRestarts, maxRestartsWindow) };
 }
 
 function restartsOf(max: unknown, window: unknown): Pick<RolloutRules, "maxRestarts" | "maxRestartsWindow"> {
@@ -377,16 +382,12 @@ function ruleOf(value: unknown, at: string, others: readonly string[]): WriteRul
     const texts = textsOf(rule[each], `${at}.${each}`);
     if (texts.length === 0)
       throw new Error(`${at}.${each}: must not be empty, because the rule would never match; remove it to match any`);
-    return [each, each === "paths" ? texts.map((path, n) => pathOf(path, `${at}.paths[${n}]`)) : texts] as const;
+    const pathOf = (text: string, n: number) => usable(() => FieldPath.parse(text), `${at}.paths[${n}]`);
+    return [each, each === "paths" ? texts.map(pathOf) : texts] as const;
   });
-  const message = rule["message"];
-  if (message !== undefined && (typeof message !== "string" || message === ""))
-    throw new Error(`${at}.message: must be a string that is not empty`);
-  return { ...Object.fromEntries(lists), ...(message !== undefined && { message }) };
-}
-
-function pathOf(text: string, at: string): FieldPath {
-  const path = attemptSync(() => FieldPath.parse(text));
-  if (path instanceof Problem) throw new Error(`${at}: ${path.message}`);
-  return path;
+  const { message } = rule;
+  return {
+    ...Object.fromEntries(lists),
+    ...(message !== undefined && { message: filledTextOf(message, `${at}.message`) }),
+  };
 }

@@ -1,15 +1,18 @@
 /** `inlay diff`: shows what would change in the cluster if files were applied and Inlay reconciled. Changes nothing. */
 import { Command, Option } from "commander";
-import { namespaceName } from "./argument-types.ts";
+import { namespaceOption } from "./argument-types.ts";
 import { KUBECONFIG_FLAG, withTools } from "./cluster.ts";
-import { reportMistakes, withFiles } from "./input-files.ts";
-import { type InstallationFlags, withInstallation } from "./installation-flags.ts";
+import {
+  type FileFlags,
+  type InstallationFlags,
+  readInput,
+  reportMistakes,
+  withFiles,
+  withInstallation,
+} from "./input-files.ts";
 import { type OutputFormat, outputOption, print } from "./output.ts";
 
-interface DiffFlags extends InstallationFlags {
-  filename: string[];
-  kubeconfig?: string;
-  namespace?: string;
+interface DiffFlags extends InstallationFlags, Omit<FileFlags, "output"> {
   output: OutputFormat | "jsonpatch";
   showValues?: boolean;
 }
@@ -21,11 +24,7 @@ const FAILED = 2;
 export function diffCommand(): Command {
   return withInstallation(withFiles(new Command("diff")))
     .option(...KUBECONFIG_FLAG)
-    .option(
-      "-n, --namespace <namespace>",
-      "namespace of objects that don't set one (default: the kubeconfig's)",
-      namespaceName,
-    )
+    .addOption(namespaceOption("objects that don't set one (default: the kubeconfig's)"))
     .addOption(outputOption("jsonpatch"))
     .addOption(new Option("--show-values", "show the values in json, yaml and jsonpatch"))
     .addHelpText(
@@ -36,16 +35,13 @@ export function diffCommand(): Command {
 }
 
 async function run({ filename, output, showValues = false, ...flags }: DiffFlags): Promise<void> {
-  const [{ loadInstallation }, { readFiles }, { diff }, result, { opened }, { shellWord }] = await Promise.all([
-    import("./config-file.ts"),
-    import("../render/files.ts"),
+  const [{ installation, files, mistakes }, { diff }, result, { opened }, { shellWord }] = await Promise.all([
+    readInput({ filename, ...flags }),
     import("../diff/diff.ts"),
     import("../diff/difference.ts"),
     import("../render/rendering.ts"),
     import("../kube/grant-commands.ts"),
   ]);
-  const installation = loadInstallation(flags.config, flags.controllerNamespace);
-  const { files, mistakes } = readFiles(filename);
   if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes, FAILED);
   const inNamespace = flags.namespace === undefined ? [] : [`-n ${flags.namespace}`];
   const chosen = [...filename.map((each) => `-f ${shellWord(each)}`), ...inNamespace].join(" ");

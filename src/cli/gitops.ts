@@ -1,14 +1,12 @@
 /** `inlay gitops`: prints the settings with which Argo CD and Flux ignore the fields of bindings. Needs no cluster. */
 import { Argument, Command } from "commander";
-import { namespaceName } from "./argument-types.ts";
-import { listed, reportMistakes, withFiles } from "./input-files.ts";
-import { type OutputFormat, outputOption, print } from "./output.ts";
+import { namespaceOption } from "./argument-types.ts";
+import { crdsOption, type FileFlags, reportMistakes, withFiles } from "./input-files.ts";
+import { outputOption, print } from "./output.ts";
 
-interface GitopsFlags {
-  filename: string[];
+interface GitopsFlags extends FileFlags {
   crds: string[];
   namespace: string;
-  output: OutputFormat;
 }
 
 type Tool = "argocd" | "flux";
@@ -20,8 +18,8 @@ export function gitopsCommand(): Command {
     ),
     ", with bindings, compositions, claims and CRDs",
   )
-    .option("--crds <file>", "file or folder with the CRDs of targets and claims; repeatable", listed, [])
-    .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
+    .addOption(crdsOption("targets and claims").default([]))
+    .addOption(namespaceOption("objects that don't set one", "default"))
     .addOption(outputOption())
     .addHelpText("after", "\nExample:\n  inlay gitops argocd -f samples/harbor -o yaml")
     .action(run);

@@ -1,19 +1,13 @@
 /** `inlay init`: writes a SecretBinding for a live object to standard output. */
 import { Command } from "commander";
-import type { Ask } from "../init/init.ts";
-import { namespaceName, objectName } from "./argument-types.ts";
+import type { Ask, Flags } from "../init/init.ts";
+import { namespaceOption, objectName } from "./argument-types.ts";
 import { KUBECONFIG_FLAG, withTools } from "./cluster.ts";
 import { listed } from "./input-files.ts";
 
-interface InitFlags {
+interface InitFlags extends Flags {
   kubeconfig?: string;
   namespace?: string;
-  target?: string;
-  path?: string;
-  secret?: string;
-  key?: string;
-  field?: string[];
-  name?: string;
 }
 
 /** The most choices on the screen. */
@@ -22,11 +16,7 @@ const PAGE_SIZE = 12;
 export function initCommand(): Command {
   return new Command("init")
     .option(...KUBECONFIG_FLAG)
-    .option(
-      "-n, --namespace <namespace>",
-      "namespace of the object and its Secrets (default: the kubeconfig's)",
-      namespaceName,
-    )
+    .addOption(namespaceOption("the object and its Secrets (default: the kubeconfig's)"))
     .option("--target <kind/name>", "the object that needs the value, such as HarborCluster/harbor")
     .option("--path <path>", "the field that needs the value")
     .option("--secret <name>", "the Secret with the value", objectName)

@@ -2,27 +2,16 @@
 import { Argument, Command } from "commander";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import type { ObjectName } from "../migrate/known-objects.ts";
-import { namespaceName } from "./argument-types.ts";
-import { reportMistakes, withFiles } from "./input-files.ts";
-import { type OutputFormat, outputOption, print } from "./output.ts";
+import { TOOLS } from "../migrate/tools.ts";
+import { namespaceOption } from "./argument-types.ts";
+import { type FileFlags, reportMistakes, withFiles } from "./input-files.ts";
+import { outputOption, print } from "./output.ts";
 
-interface MigrateFlags {
-  filename: string[];
+interface MigrateFlags extends FileFlags {
   namespace: string;
-  cluster?: boolean;
-  kubeconfig?: string;
-  output: OutputFormat;
 }
 
-export const TOOL_NAMES = [
-  "kyverno",
-  "vso",
-  "patch-operator",
-  "external-secrets",
-  "replicator",
-  "reflector",
-  "reloader",
-];
+export const TOOL_NAMES = Object.keys(TOOLS);
 
 export function migrateCommand(): Command {
   return withFiles(
@@ -38,22 +27,22 @@ export function migrateCommand(): Command {
       "read types, labels and annotations of copied objects that are not in the files from your cluster",
     )
     .option("--kubeconfig <file>", "with --cluster: path to a kubeconfig file (default: as kubectl)")
-    .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
+    .addOption(namespaceOption("objects that don't set one", "default"))
     .addOption(outputOption().default("yaml"))
     .addHelpText("after", "\nExample:\n  inlay migrate vso -f vault-static-secrets/ > bindings.yaml")
     .action(run);
 }
 
 async function run(name: string | undefined, flags: MigrateFlags): Promise<void> {
-  const [{ readFiles }, { migrate }, { TOOLS }, { migrationText, migrationYaml }] = await Promise.all([
+  const [{ readFiles }, { migrate }, { migrationText, migrationYaml }] = await Promise.all([
     import("../render/files.ts"),
     import("../migrate/migration.ts"),
-    import("../migrate/tools.ts"),
     import("../migrate/text.ts"),
   ]);
   const { filename, namespace, output, cluster = false } = flags;
-  const names = name === undefined ? TOOL_NAMES : [name];
-  const tools = await Promise.all(names.flatMap((each) => TOOLS[each]?.() ?? []));
+  const tools = await Promise.all(
+    Object.entries(TOOLS).flatMap(([each, load]) => (name === undefined || name === each ? [load()] : [])),
+  );
   const { files, mistakes } = readFiles(filename);
   let migration = migrate(tools, files, namespace);
   if (cluster && migration.missing.length > 0)

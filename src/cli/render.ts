@@ -1,14 +1,18 @@
 /** `inlay render`: shows the bindings that compositions create from files, and the fields that bindings would write. Needs no cluster. */
 import { Command } from "commander";
-import { namespaceName } from "./argument-types.ts";
-import { reportMistakes, withFiles } from "./input-files.ts";
-import { type InstallationFlags, withInstallation } from "./installation-flags.ts";
-import { type OutputFormat, outputOption, print } from "./output.ts";
+import { namespaceOption } from "./argument-types.ts";
+import {
+  type FileFlags,
+  type InstallationFlags,
+  readInput,
+  reportMistakes,
+  withFiles,
+  withInstallation,
+} from "./input-files.ts";
+import { outputOption, print } from "./output.ts";
 
-interface RenderFlags extends InstallationFlags {
-  filename: string[];
+interface RenderFlags extends InstallationFlags, FileFlags {
   namespace: string;
-  output: OutputFormat;
   showValues?: boolean;
   vaultValues?: string;
 }
@@ -17,7 +21,7 @@ export function renderCommand(): Command {
   return withInstallation(
     withFiles(new Command("render"), ", with compositions, claims, bindings and Secrets", "folder"),
   )
-    .option("-n, --namespace <namespace>", "namespace of objects that don't set one", namespaceName, "default")
+    .addOption(namespaceOption("objects that don't set one", "default"))
     .addOption(outputOption())
     .option("--show-values", "show the values, and not only their fields")
     .option("--vault-values <file>", "YAML file with the values of sources from Vault, below data, metadata and health")
@@ -25,16 +29,15 @@ export function renderCommand(): Command {
     .action(run);
 }
 
-async function run({ filename, namespace, output, showValues = false, vaultValues, ...flags }: RenderFlags) {
-  const [{ loadInstallation }, { readFiles }, { render }, { opened }, { renderingText }] = await Promise.all([
-    import("./config-file.ts"),
-    import("../render/files.ts"),
-    import("../render/render.ts"),
-    import("../render/rendering.ts"),
-    import("../render/rendering-text.ts"),
-  ]);
-  const installation = loadInstallation(flags.config, flags.controllerNamespace);
-  const { files, mistakes } = readFiles(filename, true);
+async function run({ namespace, output, showValues = false, vaultValues, ...flags }: RenderFlags) {
+  const [{ installation, files, mistakes }, { readFiles }, { render }, { opened }, { renderingText }] =
+    await Promise.all([
+      readInput(flags, true),
+      import("../render/files.ts"),
+      import("../render/render.ts"),
+      import("../render/rendering.ts"),
+      import("../render/rendering-text.ts"),
+    ]);
   if (files.length === 0 && mistakes.length > 0) return reportMistakes(mistakes);
   const vault = readFiles(vaultValues === undefined ? [] : [vaultValues]);
   const rendering = opened(await render(files, namespace, vault.files, { installation }), showValues);

@@ -1,5 +1,5 @@
 /** Proposes a SecretBinding for a live object. Asks for what the flags leave out, if there is a terminal. */
-import { Document, isMap, isScalar, isSeq, type Scalar } from "yaml";
+import { Document, Scalar } from "yaml";
 import { assertReadablePath, assertWritablePath, isWritableKind, isWritablePath } from "../api/writable.ts";
 import { FieldPath, isNameable, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { valueAt } from "../apimachinery/fields.ts";
@@ -28,7 +28,7 @@ import { checkFields, planTarget } from "../transform/plan.ts";
 import { secretReferenceFor } from "../transform/readable-copies.ts";
 import { checkAgainstSchema, schemaIn, typesOf } from "../transform/schema-check.ts";
 
-interface Flags {
+export interface Flags {
   readonly target?: string;
   readonly path?: string;
   readonly secret?: string;
@@ -39,15 +39,15 @@ interface Flags {
 
 /** A field of the target and the key that it gets. Undefined parts are asked for. */
 interface FieldWish {
-  readonly path?: string;
-  readonly secret?: string;
-  readonly key?: string;
+  readonly path?: string | undefined;
+  readonly secret?: string | undefined;
+  readonly key?: string | undefined;
 }
 
 interface Wishes {
   /** A kind or plural, with its group if there is a dot. */
   readonly kind?: string;
-  readonly object?: string;
+  readonly object?: string | undefined;
   readonly fields: readonly FieldWish[];
 }
 
@@ -56,7 +56,7 @@ const FIELD = "PATH=SECRET/KEY";
 /** Throws Problem. */
 export function wishesOf({ target, path, secret, key, field = [] }: Flags): Wishes {
   const single = path ?? secret ?? key;
-  const first = single === undefined ? [] : [withoutUndefined({ path, secret, key })];
+  const first = single === undefined ? [] : [{ path, secret, key }];
   return { ...(target === undefined ? {} : targetOf(target)), fields: [...first, ...field.map(fieldOf)] };
 }
 
@@ -77,7 +77,7 @@ function targetOf(text: string): Pick<Wishes, "kind" | "object"> {
   const [kind = "", object, ...more] = text.split("/");
   if (kind === "" || object === "" || more.length > 0)
     throw wrong("--target", text, "write KIND/NAME, such as HarborCluster/harbor");
-  return { kind, ...(object !== undefined && { object }) };
+  return { kind, object };
 }
 
 /** A path may contain an equals sign, as in `[name=a]`; the name of a Secret and its keys don't. */
@@ -91,16 +91,15 @@ function fieldOf(text: string): FieldWish {
 const wrong = (flag: string, text: string, advice: string) =>
   new Problem("InvalidBinding", `${flag} ${JSON.stringify(text)}: ${advice}`);
 
-function withoutUndefined(wish: { [name in keyof FieldWish]: string | undefined }): FieldWish {
-  return Object.fromEntries(Object.entries(wish).filter(([, value]) => value !== undefined));
-}
+type Data = Extract<LiveSource, { kind: "data" }>;
+type Field = { readonly [Part in keyof FieldWish]-?: string };
 
 interface Chosen {
   readonly resource: Resource;
   readonly live: KubeObject;
   readonly schema: KindSchema | undefined;
-  readonly secrets: ReadonlyMap<string, Extract<LiveSource, { kind: "data" }>>;
-  readonly fields: readonly Required<FieldWish>[];
+  readonly secrets: ReadonlyMap<string, Data>;
+  readonly fields: readonly Field[];
 }
 
 /** A source gets a name of its own, by which fields find it even if kustomize renames the Secret. A Secret may have other names. */
@@ -108,7 +107,7 @@ const NAME_OF_SOURCE = /^[A-Za-z](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?$/;
 
 /** What the user should know of a field. */
 interface Advice {
-  readonly reference?: string;
+  readonly reference: string | undefined;
   readonly differs: boolean;
 }
 
@@ -121,39 +120,54 @@ interface Proposal {
 
 /** Throws Problem. */
 function proposalOf(chosen: Chosen, name: string, namespace: string): Proposal {
-  const { resource, fields } = chosen;
+  const { fields, secrets } = chosen;
   const twice = fields.find(({ path }, at) => fields.findIndex((each) => each.path === path) !== at);
   if (twice !== undefined) throw new Problem("InvalidBinding", `${twice.path} is listed twice; write it from one key`);
-  const advice = fields.map((field) => adviceOn(field, chosen));
+  const advised = fields.map((field) => ({ ...field, advice: adviceOn(field, chosen) }));
   const entries = fields.map(({ path, secret, key }) => ({ path, from: { source: secret, key } }));
-  checkFields(entries as Parameters<typeof checkFields>[0], chosen.secrets.keys());
-  const names = [...new Set(fields.map(({ secret }) => secret))];
-  const binding = {
-    apiVersion: "inlay.dev/v1alpha1",
-    kind: "SecretBinding",
-    metadata: { name, namespace },
-    spec: {
-      sources: names.map((secret) => ({
-        ...(NAME_OF_SOURCE.test(secret) && { name: secret }),
-        secret: { name: secret },
-      })),
-      targets: [
-        { apiVersion: apiVersionOf(resource), kind: resource.kind, name: chosen.live.metadata.name, fields: entries },
-      ],
-    },
-  };
-  const warnings = fields.flatMap((field, at) => warningsOn(field, advice[at] as Advice, chosen));
-  return { text: commented(binding, advice, chosen), warnings };
+  checkFields(entries as Parameters<typeof checkFields>[0], secrets.keys());
+  const warnings = advised.flatMap((field) => [...warningsOn(field, field.advice, chosen)]);
+  return { text: textOf(advised, chosen, { name, namespace }), warnings };
 }
 
-function adviceOn(
-  { path: text, secret, key }: Required<FieldWish>,
-  { resource, live, schema, secrets }: Chosen,
-): Advice {
+/** The binding, with comments above fields that have their own Secret reference, or another value now. */
+function textOf(
+  advised: readonly (Field & { readonly advice: Advice })[],
+  { resource, live }: Chosen,
+  metadata: object,
+): string {
+  const document = new Document({}, YAML_OPTIONS);
+  const inline = (value: object) => document.createNode(value, { flow: true });
+  const fields = advised.map(({ path, secret, key, advice: { reference } }) => {
+    const field = document.createNode({ path, from: inline({ source: secret, key }) });
+    if (reference !== undefined)
+      field.commentBefore = ` ${resource.kind} can read the Secret itself: set ${reference}, and remove this field.`;
+    return field;
+  });
+  const sources = [...new Set(advised.map(({ secret }) => secret))].map((secret) => ({
+    ...(NAME_OF_SOURCE.test(secret) && { name: secret }),
+    secret: inline({ name: secret }),
+  }));
+  const differing = advised.filter(({ advice }) => advice.differs).map(({ path }) => path);
+  const fieldsKey = new Scalar("fields");
+  if (differing.length > 0)
+    fieldsKey.commentBefore = ` To replace the present values of ${differing.join(", ")}, add: onConflict: Force`;
+  const target = document.createNode({
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    name: live.metadata.name,
+  });
+  target.add(document.createPair(fieldsKey, fields));
+  const spec = { sources, targets: [target] };
+  document.contents = document.createNode({ apiVersion: "inlay.dev/v1alpha1", kind: "SecretBinding", metadata, spec });
+  return document.toString(YAML_OPTIONS);
+}
+
+function adviceOn({ path: text, secret, key }: Field, { resource, live, schema, secrets }: Chosen): Advice {
   const path = FieldPath.parse(text);
   assertWritablePath(path);
   assertReadablePath(resource.group, resource.kind, path);
-  const source = secrets.get(secret) as Extract<LiveSource, { kind: "data" }>;
+  const source = secrets.get(secret) as Data;
   if (!source.data.has(key)) {
     const others = suggestNames(source.description, key, [...source.data.keys()]);
     throw new Problem("KeyNotFound", `--key: ${source.description} has no key ${JSON.stringify(key)}; ${others}`);
@@ -165,56 +179,19 @@ function adviceOn(
   const now = valueAt(live, path);
   const value = plan.fields[0]?.value.reveal();
   const reference = schemaAt && secretReferenceFor(path, schemaAt);
-  return {
-    ...(reference !== undefined && { reference }),
-    differs: now !== undefined && value !== undefined && !sameJson(now as JsonValue, value),
-  };
+  return { reference, differs: now !== undefined && value !== undefined && !sameJson(now as JsonValue, value) };
 }
 
-function warningsOn(
-  { path, secret, key }: Required<FieldWish>,
+function* warningsOn(
+  { path, secret, key }: Field,
   { reference, differs }: Advice,
   { resource, live: { metadata } }: Chosen,
-): string[] {
+): Generator<string> {
   const object = describeObject(resource.kind, metadata.namespace, metadata.name);
-  return [
-    ...(reference === undefined
-      ? []
-      : [`${resource.kind} can read the Secret itself: set ${reference} instead of binding ${path}`]),
-    ...(differs
-      ? [
-          `${path} of ${object} has another value than key ${key} of Secret ${secret}; add onConflict: Force to the target to replace it, or remove the field there`,
-        ]
-      : []),
-  ];
-}
-
-/** With comments above fields that have their own Secret reference, or another value now. */
-function commented(binding: object, advice: readonly Advice[], chosen: Chosen): string {
-  const { resource } = chosen;
-  const document = new Document(binding, YAML_OPTIONS);
-  const target = document.getIn(["spec", "targets", 0]);
-  const differing = chosen.fields.filter((_, at) => advice[at]?.differs).map(({ path }) => path);
-  if (differing.length > 0 && isMap(target)) {
-    const key = target.items.map((pair) => pair.key).find((each) => isScalar(each) && each.value === "fields");
-    (key as Scalar).commentBefore = ` To replace the present values of ${differing.join(", ")}, add: onConflict: Force`;
-  }
-  const fields = document.getIn(["spec", "targets", 0, "fields"]);
-  if (isSeq(fields))
-    for (const [at, field] of fields.items.entries()) {
-      if (!isMap(field)) continue;
-      const { reference } = advice[at] as Advice;
-      if (reference !== undefined)
-        field.commentBefore = ` ${resource.kind} can read the Secret itself: set ${reference}, and remove this field.`;
-      const from = field.get("from");
-      if (isMap(from)) from.flow = true;
-    }
-  for (const source of (document.getIn(["spec", "sources"]) as { items: unknown[] }).items)
-    if (isMap(source)) {
-      const secret = source.get("secret");
-      if (isMap(secret)) secret.flow = true;
-    }
-  return document.toString(YAML_OPTIONS);
+  if (reference !== undefined)
+    yield `${resource.kind} can read the Secret itself: set ${reference} instead of binding ${path}`;
+  if (differs)
+    yield `${path} of ${object} has another value than key ${key} of Secret ${secret}; add onConflict: Force to the target to replace it, or remove the field there`;
 }
 
 const MAX_PATHS = 5_000;
@@ -278,8 +255,6 @@ interface InitTools {
   readonly schemas: Pick<Schemas, "of">;
 }
 
-type Data = Extract<LiveSource, { kind: "data" }>;
-
 /** Reads what `inlay init` offers and checks: kinds, objects, schemas, Secrets and their keys. Reads as the user. */
 class ClusterView {
   readonly #tools: InitTools;
@@ -330,13 +305,8 @@ class ClusterView {
   }
 
   /** Throws Problem if there is none. */
-  async object(resource: Resource, name: string): Promise<KubeObject> {
-    const ref: ObjectRef = { resource, name, ...(resource.namespaced && { namespace: this.namespace }) };
-    const read = await this.#tools.reader.get(ref, (object) => object, "whole");
-    if (read.state !== "NotFound") return foundIn(read);
-    const what = describeObject(resource.kind, ref.namespace, name);
-    const others = listNames("the namespace", name, await this.names(resource));
-    throw new Problem("TargetNotFound", `--target: there is no ${what}; ${others}`);
+  object(resource: Resource, name: string): Promise<KubeObject> {
+    return this.#get(resource, name, (object) => object, ["TargetNotFound", "--target"]);
   }
 
   schemaOf(resource: Resource): Promise<KindSchema | undefined> {
@@ -344,12 +314,22 @@ class ClusterView {
   }
 
   /** The values stay sealed. Throws Problem if there is no such Secret. */
-  async secret(name: string): Promise<Data> {
-    const ref: ObjectRef = { resource: SECRETS, namespace: this.namespace, name };
-    const read = await this.#tools.reader.get(ref, (object) => sealed(object, this.namespace), "whole");
+  secret(name: string): Promise<Data> {
+    return this.#get(SECRETS, name, (object) => sealed(object, this.namespace), ["SourceNotFound", "--secret"]);
+  }
+
+  async #get<T>(
+    resource: Resource,
+    name: string,
+    see: (object: KubeObject) => T,
+    [reason, flag]: readonly ["TargetNotFound" | "SourceNotFound", string],
+  ): Promise<T> {
+    const ref: ObjectRef = { resource, name, ...(resource.namespaced && { namespace: this.namespace }) };
+    const read = await this.#tools.reader.get(ref, see, "whole");
     if (read.state !== "NotFound") return foundIn(read);
-    const others = listNames("the namespace", name, await this.names(SECRETS));
-    throw new Problem("SourceNotFound", `--secret: there is no Secret ${this.namespace}/${name}; ${others}`);
+    const what = describeObject(resource.kind, ref.namespace, name);
+    const others = listNames("the namespace", name, await this.names(resource));
+    throw new Problem(reason, `${flag}: there is no ${what}; ${others}`);
   }
 }
 
@@ -392,12 +372,18 @@ export async function init(tools: InitTools, flags: Flags, namespace: string, as
     if (names.length === 0 && !isOpen) throw new Problem("TargetNotFound", `there is no ${question} to choose from`);
     return ask(question, names.map(plain), isOpen);
   };
-  const resource = await view.kindCalled(wishes.kind ?? (await choose("kind", (await view.kinds()).map(titleOf))));
+  const resource = await view.kindCalled(
+    wishes.kind ??
+      (await choose(
+        "kind",
+        (await view.kinds()).map((each) => fullName(each.kind, each)),
+      )),
+  );
   const name = wishes.object ?? (await choose(resource.kind, await view.names(resource)));
   const live = await view.object(resource, name);
   const schema = await view.schemaOf(resource);
-  const secrets: Map<string, Awaited<ReturnType<ClusterView["secret"]>>> = new Map();
-  const fields: Required<FieldWish>[] = [];
+  const secrets = new Map<string, Data>();
+  const fields: Field[] = [];
   const complete = async (wish: FieldWish) => {
     const path = wish.path ?? (await choose("field", textPaths(live, schema), true));
     const secret = wish.secret ?? (await choose("Secret", await view.names(SECRETS)));
@@ -414,5 +400,3 @@ export async function init(tools: InitTools, flags: Flags, namespace: string, as
   const chosen: Chosen = { resource, live, schema, secrets, fields };
   return proposalOf(chosen, flags.name ?? `${name}-${fields[0]?.secret}`, namespace);
 }
-
-const titleOf = ({ group, kind }: { group: string; kind: string }) => (group === "" ? kind : `${kind}.${group}`);
