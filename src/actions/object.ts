@@ -1,10 +1,10 @@
 /** The object that a user names on the command line, such as `vaultconnection/vault`: reads it as the user, and sends a JSON merge patch. */
 import type { Condition } from "../api/binding.ts";
 import { COMMAND_LINE_MANAGER } from "../api/field-manager.ts";
-import type { ObjectMeta, ObjectRef, Resource } from "../apimachinery/objects.ts";
+import { isObjectName, type ObjectMeta, type ObjectRef, type Resource } from "../apimachinery/objects.ts";
 import { RECONCILED } from "../apimachinery/resources.ts";
 import { similarName } from "../apimachinery/suggest-names.ts";
-import { type Reader, whyNot, withAdvice } from "../explain/reading.ts";
+import { foundOrThrow, type Reader, whyNot, withAdvice } from "../explain/reading.ts";
 import type { Client } from "../kube/client.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 
@@ -12,8 +12,6 @@ export interface NamedObject {
   readonly resource: Resource;
   readonly name: string;
 }
-
-const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 /** How a user may write each kind: as kubectl accepts it. */
 const resources = new Map(
@@ -36,8 +34,7 @@ export function namedObject(text: string): NamedObject {
     const hint = suggested === undefined ? "" : ` Did you mean ${suggested}/${name}?`;
     throw new Error(`The kind is one of ${singular.join(", ")}.${hint}`);
   }
-  if (name.length > 253 || !NAME.test(name))
-    throw new Error("Set it to the name of one object, and -n to its namespace.");
+  if (!isObjectName(name)) throw new Error("Set it to the name of one object, and -n to its namespace.");
   return { resource, name };
 }
 
@@ -66,14 +63,8 @@ const refOf = ({ resource, name }: NamedObject, namespace: string): ObjectRef =>
 
 /** Throws Error if there is no such object, or the user may not read it. */
 export async function read({ reader }: Tools, object: NamedObject, namespace: string): Promise<OwnObject> {
-  const reading = await reader.get(refOf(object, namespace), (found) => found as unknown as OwnObject, "whole");
-  if (reading.state === "Found") return reading.it;
-  if (reading.state === "Unreadable") throw new Error(withAdvice(reading));
-  const { kind, plural, namespaced } = object.resource;
-  const [where, all] = namespaced ? [`${namespace}/`, " -A"] : ["", ""];
-  throw new Error(
-    `there is no ${kind} ${where}${object.name}; correct the name${namespaced ? " or --namespace" : ""}, or list all with: kubectl get ${plural}${all}`,
-  );
+  const ref = refOf(object, namespace);
+  return foundOrThrow(await reader.get(ref, (found) => found as unknown as OwnObject, "whole"), ref);
 }
 
 /** Changes the object that was read. Throws Error with what to do. */

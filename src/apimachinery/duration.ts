@@ -18,3 +18,10 @@ export function parseDuration(text: string, field = "a duration"): number {
   const what = `${quoted(text)} is not a duration`;
   throw new Problem("InvalidBinding", { at: [field], what: `${what}; write, for example, 45s, 10m or 1h30m` });
 }
+
+/** The milliseconds of a header Retry-After, which has seconds or a date. Undefined for none, and for a time in the past. */
+export function retryAfterMs(header: unknown): number | undefined {
+  if (typeof header !== "string") return undefined;
+  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
+  return ms > 0 ? ms : undefined;
+}

@@ -94,6 +94,13 @@ export function parseApiVersion(apiVersion: string): { group: string; version: s
 export const isSameKind = (a: Pick<KubeObject, "apiVersion" | "kind">, b: Pick<KubeObject, "apiVersion" | "kind">) =>
   a.kind === b.kind && parseApiVersion(a.apiVersion).group === parseApiVersion(b.apiVersion).group;
 
+const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+/** No object has a longer name, and no Secret or ConfigMap a longer key. */
+export const MAX_NAME_LENGTH = 253;
+
+/** Whether an object may have this name. */
+export const isObjectName = (text: string): boolean => text.length <= MAX_NAME_LENGTH && NAME.test(text);
+
 /** `HarborCluster registry/harbor`, for messages. */
 export function describeObject(kind: string, namespace: string | undefined, name: string): string {
   const there = plainWord(name);

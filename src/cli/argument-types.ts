@@ -2,6 +2,7 @@
 import { InvalidArgumentError, Option } from "commander";
 import { type NamedObject, namedObject } from "../actions/object.ts";
 import { parseDuration } from "../apimachinery/duration.ts";
+import { isObjectName } from "../apimachinery/objects.ts";
 
 /** Refuses an invalid name, such as an unset variable, at once. The API server would refuse it at every request. */
 export function namespaceName(text: string): string {
@@ -40,6 +41,6 @@ export function milliseconds(text: string): number {
 
 /** The name becomes a part of a URL. */
 export function objectName(text: string): string {
-  if (text.length <= 253 && /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(text)) return text;
+  if (isObjectName(text)) return text;
   throw new InvalidArgumentError("Set it to the name of one object, and -n to its namespace.");
 }

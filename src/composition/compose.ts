@@ -6,7 +6,7 @@ import { DEFAULT_LIMITS } from "../api/limits.ts";
 import { elementsOf, FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject, MAX_VALUE_LEVELS, nestsDeeper, stringifyJson } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import { isObjectName, type JsonObject, type JsonValue, MAX_NAME_LENGTH } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { allIn, allOf, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { longList, missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
@@ -143,8 +143,6 @@ interface MissingField {
   readonly isRemoved: boolean;
 }
 
-const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
-const MAX_NAME_LENGTH = 253;
 /** Inlay reads no larger binding by default. */
 const MAX_LENGTH = DEFAULT_LIMITS.bindingBytes;
 /** The memory of a value beyond its text. */
@@ -324,7 +322,7 @@ function assertValid(
 const isAround = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a);
 
 function nameOf(name: JsonValue, place: string): string {
-  if (typeof name === "string" && name.length <= MAX_NAME_LENGTH && NAME.test(name)) return name;
+  if (typeof name === "string" && isObjectName(name)) return name;
   throw invalid(
     place,
     `the name of the binding must be a DNS name of at most ${MAX_NAME_LENGTH} characters; set metadata.name by a patch`,

@@ -7,7 +7,7 @@ import { type Digests, digestParts } from "../api/rollout.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { isPresent } from "../rollout/digest/digest.ts";
-import { type DigestCache, digestsOf, type ValueDigests, versionsOf } from "../rollout/digest/values.ts";
+import { type DigestCache, digestsOf, factsOf, type ValueDigests } from "../rollout/digest/values.ts";
 import type { LiveSource } from "../transform/live-source.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 
@@ -31,7 +31,8 @@ export class PlannedDigests implements Values {
   }
 
   async digests(...args: Parameters<Values["digests"]>): Promise<ValueDigests> {
-    const [binding, sourceRevisions, used, places, { sources, sourceMismatch, unread }, before, spec] = args;
+    const [binding, sourceRevisions, used, places, readings, before, spec] = args;
+    const { sources } = readings;
     const { same, live } = this.#changes.get(binding) as SourceChanges;
     const recorded: Digests = { ...before?.digests, ...before?.pending?.digests };
     const isKnown = (id: string) => {
@@ -62,12 +63,7 @@ export class PlannedDigests implements Values {
       keyId: before?.digestKeyID ?? KEY.id,
       digests,
       former: undefined,
-      sourceMismatch,
-      ...(unread !== undefined && { unread }),
-      versions: versionsOf(sources, ({ version }) => version),
-      resourceVersions: versionsOf(sources, (source) =>
-        "resourceVersion" in source ? source.resourceVersion : undefined,
-      ),
+      ...factsOf(readings),
     };
   }
 

@@ -17,7 +17,7 @@ import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
 import { verbFor } from "../sources/grant-rules.ts";
 import { ALL_KEYS, useInWords } from "../sources/uses.ts";
 import type { ExplainedEvent, Explanation, SourceExplanation } from "./explanation.ts";
-import { foundOr, type Reading, seenOf, withAdvice } from "./reading.ts";
+import { foundOr, foundOrThrow, type Reading, seenOf } from "./reading.ts";
 import { explainRollout } from "./rollout.ts";
 import { findController, podsCommand } from "./running.ts";
 import { explainSources } from "./sources.ts";
@@ -176,10 +176,7 @@ export async function explain(tools: Tools, namespace: string, name: string): Pr
 async function bindingOf({ reader }: Tools, namespace: string, name: string): Promise<SecretBinding> {
   const ref = { resource: SECRET_BINDINGS, namespace, name };
   const reading = await reader.get(ref, (object) => asRecorded(object as unknown as StoredBinding), "whole");
-  if (reading.state === "Found") return reading.it;
-  if (reading.state === "Unreadable") throw new Error(withAdvice(reading));
-  const message = `there is no SecretBinding ${namespace}/${name}; correct the name or --namespace, or list all with: kubectl get secretbindings -A`;
-  throw new Error(message);
+  return foundOrThrow(reading, ref);
 }
 
 async function lastEvents({ reader }: Tools, { metadata }: SecretBinding): Promise<Reading<ExplainedEvent[]>> {

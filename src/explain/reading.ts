@@ -102,6 +102,17 @@ const nameOfDenial = (denial: Denial) =>
 
 const nameOf = ({ group, plural }: Resource) => (group === "" ? plural : `${plural}.${group}`);
 
+/** The object that a user names. Throws Error if there is none, or the user may not read it. */
+export function foundOrThrow<T>(reading: Reading<T>, { resource, namespace, name }: ObjectRef): T {
+  if (reading.state === "Found") return reading.it;
+  if (reading.state === "Unreadable") throw new Error(withAdvice(reading));
+  const { kind, plural, namespaced } = resource;
+  const [where, also, all] = namespaced ? [`${namespace}/`, " or --namespace", " -A"] : ["", "", ""];
+  throw new Error(
+    `there is no ${kind} ${where}${name}; correct the name${also}, or list all with: kubectl get ${plural}${all}`,
+  );
+}
+
 /** The state without the content. */
 export function seenOf(reading: Reading<unknown>): ReadState {
   return reading.state === "Unreadable" ? { state: reading.state, message: reading.message } : { state: reading.state };

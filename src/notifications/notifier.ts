@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent } from "undici";
 import type { ReceiverRules, ReceiverType } from "../api/notification-rules.ts";
+import { retryAfterMs } from "../apimachinery/duration.ts";
 import { at } from "../apimachinery/fields.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { BoundedMap } from "../apimachinery/maps.ts";
@@ -69,13 +70,6 @@ export function resultOf(status: number, retryAfter: unknown): PostResult {
   if (status !== 408 && status !== 429 && status < 500) return { outcome: "rejected", why };
   const afterMs = retryAfterMs(retryAfter);
   return { outcome: "retry", why, ...(afterMs !== undefined && { afterMs }) };
-}
-
-/** In seconds, or as a date. */
-function retryAfterMs(header: unknown): number | undefined {
-  if (typeof header !== "string") return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
-  return ms > 0 ? ms : undefined;
 }
 
 /** Writes the JSON body of a message in the format of the receiver. */

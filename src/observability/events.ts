@@ -2,8 +2,10 @@
  * Writes Kubernetes events about bindings, which `kubectl describe` shows. Works in the background: a reconcile never waits for an event,
  * and an event that can't be written is dropped. Namespaces take turns, and in each the objects.
  */
+
 import { randomBytes } from "node:crypto";
 import type { SecretBinding } from "../api/binding.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import type { EventReason } from "../apimachinery/reasons.ts";
 import { EVENTS } from "../apimachinery/resources.ts";
 import type { Client } from "../kube/client.ts";
@@ -47,8 +49,7 @@ class Backlog {
 
   /** Returns whether an event of the namespace was dropped. */
   add({ namespace = "", uid }: Regarding["metadata"], key: string, write: Write): boolean {
-    const queue = this.#namespaces.get(namespace) ?? new RoundRobinQueue(MAX_BACKLOG_LENGTH);
-    this.#namespaces.set(namespace, queue);
+    const queue = getOrInsert(this.#namespaces, namespace, () => new RoundRobinQueue<Write>(MAX_BACKLOG_LENGTH));
     return queue.set(uid, key, write);
   }
 

@@ -9,7 +9,7 @@ import type { Server, Socket } from "node:net";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { createSecureContext } from "node:tls";
-import { BoundedMap } from "../apimachinery/maps.ts";
+import { BoundedMap, getOrInsert } from "../apimachinery/maps.ts";
 import type { Client } from "../kube/client.ts";
 import { answer, answerWith, type HttpServer, listen, type MetricsText } from "./http-server.ts";
 import { describeError, type Log } from "./log.ts";
@@ -352,8 +352,7 @@ class Connections {
     server.maxConnections = 2 * MAX_CONNECTIONS;
     server.on("connection", (socket) => {
       const { remoteAddress = "", remotePort = 0 } = socket;
-      const sockets = this.#strangers.get(remoteAddress) ?? new Map<number, Socket>();
-      this.#strangers.set(remoteAddress, sockets.set(remotePort, socket));
+      getOrInsert(this.#strangers, remoteAddress, () => new Map<number, Socket>()).set(remotePort, socket);
       socket.once("close", () => this.#remove(remoteAddress, remotePort));
       this.#excess()?.destroy();
     });

@@ -6,6 +6,7 @@ import { lookup } from "node:dns/promises";
 import type { LookupFunction } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
 import { Agent, buildConnector, type Dispatcher } from "undici";
+import { retryAfterMs } from "../apimachinery/duration.ts";
 import { isObject, parseJson } from "../apimachinery/json.ts";
 import { BoundedMap } from "../apimachinery/maps.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
@@ -369,12 +370,5 @@ async function replyOf({ statusCode, headers, body }: Dispatcher.ResponseData): 
   } catch {
     // An answer that is not text is not JSON either.
   }
-  return new VaultReply(statusCode, text, retryAfterOf(headers["retry-after"]));
-}
-
-/** As seconds, or as a date. */
-function retryAfterOf(header: string | string[] | undefined): number | undefined {
-  if (typeof header !== "string") return undefined;
-  const ms = /^\d+$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - Date.now();
-  return ms > 0 ? ms : undefined;
+  return new VaultReply(statusCode, text, retryAfterMs(headers["retry-after"]));
 }

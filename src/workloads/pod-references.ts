@@ -1,6 +1,8 @@
 /** Finds what a pod spec reads of Secrets, ConfigMaps and SecretProviderClasses, by name and key. No I/O. */
+
 import { at, listAt, namesIn } from "../apimachinery/fields.ts";
 import { insertionPoint } from "../apimachinery/insertion-point.ts";
+import { MAX_NAME_LENGTH } from "../apimachinery/objects.ts";
 
 export type PodSource = "Secret" | "ConfigMap" | "SecretProviderClass";
 
@@ -39,9 +41,6 @@ export const isBeside = ({ by }: Pick<PodReference, "by">): boolean => by === "s
 const CONTAINERS = ["initContainers", "containers", "ephemeralContainers"];
 /** Volumes of other systems, which name their Secret in the field secretRef. */
 const WITH_SECRET_REF = ["cephfs", "cinder", "rbd", "iscsi", "flexVolume", "scaleIO", "storageos"];
-
-/** No object has a longer name, and no Secret or ConfigMap a longer key. */
-const MAX_NAME_LENGTH = 253;
 
 /**
  * One reference for each object and way, sorted by kind, name and way. A malformed part of the spec has no references. Not more than the

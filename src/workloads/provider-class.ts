@@ -1,14 +1,14 @@
 /**
  * Finds the Secrets, with their keys, that the Secrets Store CSI driver writes for pods that mount a SecretProviderClass. No I/O.
  */
+
 import { at, listAt, namesIn } from "../apimachinery/fields.ts";
+import { MAX_NAME_LENGTH } from "../apimachinery/objects.ts";
 
 export const PROVIDER_CLASS = { apiVersion: "secrets-store.csi.x-k8s.io/v1", kind: "SecretProviderClass" };
 
 /** The most Secrets and keys together that the controller keeps of one class. */
 export const MAX_SYNCED = 1_000;
-/** No Secret has a longer name, and none a longer key. */
-const MAX_NAME_LENGTH = 253;
 
 export interface SyncedSecret {
   readonly secret: string;

@@ -5,7 +5,7 @@ import type { FieldPath } from "../apimachinery/field-path.ts";
 import { at, listAt, numberOf, valueAt } from "../apimachinery/fields.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import { jsonLength } from "../apimachinery/json-length.ts";
-import type { KubeObject } from "../apimachinery/objects.ts";
+import { type KubeObject, MAX_NAME_LENGTH } from "../apimachinery/objects.ts";
 import { ARGO_ROLLOUT, groupKindOf, JOB } from "./group-kinds.ts";
 import { copied, isPassing } from "./jobs.ts";
 import { isBeside, type PodReference, podReferences } from "./pod-references.ts";
@@ -141,7 +141,6 @@ export const WORKLOAD_KINDS = {
 
 /** How many labels, annotations of restarts, owners and containers without a probe are kept. */
 const MAX_KEPT = 256;
-const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 317;
 const MAX_RESTART_LENGTH = 32 * 1024;
 /** The most characters of a template that is compared with its former state. */

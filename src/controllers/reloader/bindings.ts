@@ -1,4 +1,5 @@
 /** Generates the bindings that restart a workload for its sources, exactly as the API server stores them. Pure. */
+
 import { createHash } from "node:crypto";
 import type { Source as BindingSource, SecretBinding } from "../../api/binding.ts";
 import {
@@ -11,6 +12,7 @@ import {
 } from "../../api/reloader.ts";
 import type { ReloaderRules } from "../../api/reloader-rules.ts";
 import { sameJson } from "../../apimachinery/json.ts";
+import { MAX_NAME_LENGTH } from "../../apimachinery/objects.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { GeneratedBinding, Generator, Owner } from "../generated-bindings.ts";
 import type { ReloadRules } from "./annotations.ts";
@@ -31,7 +33,6 @@ const MAX_SOURCES = 16;
 const MAX_PARTS = 64;
 /** The prefix of the names of all of them. */
 export const PREFIX = "reloader-";
-const MAX_NAME_LENGTH = 253;
 const MAX_SOURCE_NAME_LENGTH = 63;
 
 const JOB = "Job";

@@ -1,6 +1,7 @@
 /** Chooses the sources that each workload of a namespace restarts for, from its rules and the references of its pods. No I/O. */
 import type { ReloaderMark } from "../../api/reloader.ts";
 import type { Effort } from "../../apimachinery/glob.ts";
+import { isObjectName } from "../../apimachinery/objects.ts";
 import { compilePattern, type Pattern } from "../../apimachinery/pattern.ts";
 import type { PodPlace, PodReference } from "../../workloads/pod-references.ts";
 import { type ChosenKind, type ReloadRules, type Rule, SOURCE_KINDS, shown } from "./annotations.ts";
@@ -38,10 +39,8 @@ const MAX_EFFORT = 5_000_000;
 /** The effort for all workloads of a namespace, at each reconcile. */
 const MAX_IN_ALL = 10 * MAX_EFFORT;
 
-const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 /** An entry of this form is a name and not a pattern. */
 const PLAIN = /^[-a-z0-9]*$/;
-const MAX_NAME_LENGTH = 253;
 
 /** Whether the SecretProviderClasses must be known. Few workloads use one. */
 export function concernsClasses({ rules }: Pick<ReloadRules, "rules">, references: readonly PodReference[]): boolean {
@@ -153,7 +152,7 @@ function chosenOf(
     mistakes.push(`${listedBy} has ${listed.length} entries, and only the first ${MAX_PATTERNS} count; list fewer`);
   for (const entry of listed.slice(0, MAX_PATTERNS)) {
     // A name counts whether the source exists or not: Inlay waits for it, and compares its values when it exists again.
-    if (NAME.test(entry) && entry.length <= MAX_NAME_LENGTH) chosen.add(entry);
+    if (isObjectName(entry)) chosen.add(entry);
     if (PLAIN.test(entry)) continue;
     // Reloader anchors patterns in the same way.
     const pattern = compilePattern(`^${entry}$`, effort);

@@ -2,6 +2,7 @@
  * The controller of VaultConnections: it maintains one connection to the server of each for the sources that read through it, and
  * reports in the status whether the server is ready.
  */
+
 import { isDeepStrictEqual } from "node:util";
 import { namespaceIn } from "../../api/binding.ts";
 import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";
@@ -9,6 +10,7 @@ import type { Installation } from "../../api/installation.ts";
 import { withProgress } from "../../api/progress.ts";
 import { handledRefresh } from "../../api/refresh.ts";
 import { conditionOf, type Verdict } from "../../api/verdict.ts";
+import { getOrInsert } from "../../apimachinery/maps.ts";
 import { apiVersionOf } from "../../apimachinery/objects.ts";
 import type { Problem } from "../../apimachinery/problem.ts";
 import { VAULT_CONNECTIONS } from "../../apimachinery/resources.ts";
@@ -53,8 +55,7 @@ export function countByConnection(bindings: Iterable<Reader>): Map<string, Count
         : [`${vault.connection.namespace ?? binding.metadata.namespace}/${vault.connection.name}`],
     );
     for (const connection of new Set(used)) {
-      const count = counts.get(connection) ?? { ready: 0, notReady: 0 };
-      counts.set(connection, count);
+      const count = getOrInsert(counts, connection, () => ({ ready: 0, notReady: 0 }));
       if (readinessOf(binding)?.status === "True") count.ready++;
       else count.notReady++;
     }

@@ -66,12 +66,13 @@ export class DigestCache {
     sourceRevisions: string,
     used: ReadonlySet<string>,
     places: Places,
-    { sources, sourceMismatch, unread }: SourceReadings,
+    readings: SourceReadings,
     before: RolloutStatus | undefined,
     spec: CountedChanges = {},
   ): Promise<ValueDigests> {
     const same = this.known(binding, sourceRevisions, used);
     if (same !== undefined) return same;
+    const { sources, sourceMismatch } = readings;
     // A mismatch that ends when a source changes is returned below.
     if (sourceMismatch !== undefined && sourceMismatch.retryPolicy !== "OnChange") throw sourceMismatch;
     const primary = await this.#keys.primary();
@@ -89,12 +90,7 @@ export class DigestCache {
       keyId: key.id,
       digests: isKept ? former : await digestsBy(key),
       former: isKept ? undefined : former,
-      sourceMismatch,
-      ...(unread !== undefined && { unread }),
-      versions: versionsOf(sources, ({ version }) => version),
-      resourceVersions: versionsOf(sources, (source) =>
-        "resourceVersion" in source ? source.resourceVersion : undefined,
-      ),
+      ...factsOf(readings),
     };
     // A source that could not be read is read again, even if no digest needs it.
     if ([...sources.values()].some((source) => source instanceof Problem)) this.#known.delete(binding);
@@ -169,8 +165,16 @@ export function* digestsOf(
   return digests;
 }
 
+/** What the digests of sources have besides the digests. */
+export const factsOf = ({ sources, sourceMismatch, unread }: SourceReadings) => ({
+  sourceMismatch,
+  ...(unread !== undefined && { unread }),
+  versions: versionsOf(sources, ({ version }) => version),
+  resourceVersions: versionsOf(sources, (source) => ("resourceVersion" in source ? source.resourceVersion : undefined)),
+});
+
 /** Of the sources that could be read. */
-export function versionsOf(sources: Sources, of: (source: LiveSource) => string | undefined): Map<string, string> {
+function versionsOf(sources: Sources, of: (source: LiveSource) => string | undefined): Map<string, string> {
   return new Map(
     [...sources].flatMap(([name, source]) => {
       const version = source instanceof Problem ? undefined : of(source);

@@ -98,9 +98,8 @@ export interface RolloutContext {
 const subscriptions = new WeakMap<WorkloadLookup, Subscription>();
 
 /** The subscription for a lookup. A lookup belongs to one account. */
-export function watchedFor(as: WatchIdentity, lookup: WorkloadLookup): Subscription {
-  return getOrInsert(subscriptions, lookup, () => subscriptionFor(as, lookup));
-}
+export const watchedFor = (as: WatchIdentity, lookup: WorkloadLookup): Subscription =>
+  getOrInsert(subscriptions, lookup, () => subscriptionFor(as, lookup));
 
 function subscriptionFor(
   as: WatchIdentity,
@@ -277,11 +276,11 @@ class SharedValues {
   *together(values: ReadonlySet<Values>): Generator<void, ReadonlySet<string>> {
     yield;
     const all = [...values].sort((a, b) => a.position - b.position);
-    const text = all.map(({ position }) => position).join();
-    const known = this.#together.get(text);
-    const uses = known ?? unionOf(all);
-    if (known === undefined) for (const id of uses) this.#used.add(id);
-    this.#together.set(text, uses);
+    const uses = getOrInsert(this.#together, all.map(({ position }) => position).join(), () => {
+      const union = unionOf(all);
+      for (const id of union) this.#used.add(id);
+      return union;
+    });
     this.#ofAll += uses.size;
     return uses;
   }

@@ -232,15 +232,11 @@ class ConsumedObjects {
 
   /** Yields where it may be interrupted. */
   *of({ consumersOf = [], consumersOfTargets }: Group): Generator<void, readonly Consumed[] | Problem> {
-    const sources = attemptSync(() => consumersOf.map((name) => this.#source(name)));
+    const source = (name: string) => getOrInsert(this.#sources, name, () => sourceConsumed(name, this.#subject));
+    const sources = attemptSync(() => consumersOf.map(source));
     if (sources instanceof Problem || !consumersOfTargets) return sources;
     this.#targets ??= yield* targetsConsumed(this.#binding, this.#subject);
     return this.#targets instanceof Problem ? this.#targets : [...sources, ...this.#targets];
-  }
-
-  /** Throws Problem. */
-  #source(name: string): Consumed {
-    return getOrInsert(this.#sources, name, () => sourceConsumed(name, this.#subject));
   }
 }
 

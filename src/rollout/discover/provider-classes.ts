@@ -2,6 +2,7 @@
  * Extends the lookups for consumers of Secrets by those that mount them through a SecretProviderClass, and returns the watches
  * that this needs. If the account may not list the classes, no consumer is found by them.
  */
+import { getOrInsert } from "../../apimachinery/maps.ts";
 import { Problem } from "../../apimachinery/problem.ts";
 import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../../cache/watcher.ts";
@@ -59,8 +60,7 @@ export class ProviderClasses {
       if (!isByClasses(lookup)) continue;
       yield;
       const { namespace, step, wide, resource } = lookup;
-      const watched = classes.get(namespace) ?? { ...all, namespace, ...(wide && { wide }) };
-      classes.set(namespace, watched);
+      const watched = getOrInsert(classes, namespace, () => ({ ...all, namespace, ...(wide && { wide }) }));
       const seen = this.#watcher.list(key, watched);
       if (seen.phase === "failed" && seen.error.status !== 403) {
         const { identity } = all;
@@ -92,11 +92,8 @@ export class ProviderClasses {
     const bySecret = new Map<string, Bringing[]>();
     for (const { name, version } of members) {
       yield;
-      for (const { secret, keys } of version.synced ?? []) {
-        const others = bySecret.get(secret);
-        if (others === undefined) bySecret.set(secret, [{ name, keys }]);
-        else others.push({ name, keys });
-      }
+      for (const { secret, keys } of version.synced ?? [])
+        getOrInsert(bySecret, secret, (): Bringing[] => []).push({ name, keys });
     }
     const unread = members.flatMap(({ name, version }) => (version.isTooLarge ? [name] : []));
     const index = { bySecret, unread };

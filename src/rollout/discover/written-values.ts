@@ -2,6 +2,7 @@
  * Finds the values that a binding writes before its rollout, in total and into the keys of a Secret or ConfigMap. A workload that reads that
  * object restarts for the values of the keys that it reads. Pure.
  */
+
 import {
   copiesAll,
   type Field,
@@ -13,6 +14,7 @@ import {
 } from "../../api/binding.ts";
 import { digestId } from "../../api/rollout.ts";
 import { FieldPath } from "../../apimachinery/field-path.ts";
+import { getOrInsert, SetsByKey } from "../../apimachinery/maps.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import { parseSources } from "../../sources/registry.ts";
 import { usesOf } from "../../sources/uses.ts";
@@ -53,8 +55,7 @@ function* findUses(binding: SecretBinding): Generator<void, FieldUses | Problem>
       yield;
       const uses = usesOf(sources, field, (text) => compileTemplate(text).references).map(({ source, of }) => {
         const id = digestId(source, of);
-        if (!ids.has(id)) ids.set(id, id);
-        return ids.get(id) as string;
+        return getOrInsert(ids, id, () => id);
       });
       if (ids.size > MAX_USES) return tooManyUses();
       byField.set(field, uses);
@@ -79,7 +80,7 @@ type Written = (key: string) => readonly string[];
 export function writtenUses({ byField }: FieldUses, target: Target): UsesOfKeys {
   const all = new Set<string>();
   /** Fields that write one key. */
-  const byKey = new Map<string, Set<string>>();
+  const byKey = new SetsByKey<string, string>();
   /** Fields that write all keys, by their path: a target with two fields for one path is never written. */
   const whole = new Map<string, Written>();
   for (const field of fieldsOfTarget(target)) {
@@ -90,9 +91,7 @@ export function writtenUses({ byField }: FieldUses, target: Target): UsesOfKeys 
     if (at.key === undefined) {
       if (!whole.has(at.root)) whole.set(at.root, writtenToAll(field, uses));
     } else {
-      const others = byKey.get(at.key) ?? new Set();
-      byKey.set(at.key, others);
-      for (const use of uses) others.add(use);
+      for (const use of uses) byKey.add(at.key, use);
     }
   }
   const ofAll = [...all];
@@ -131,10 +130,9 @@ function passing(filter: KeyFilter): (key: string) => boolean {
   if (passes instanceof Problem) return () => true;
   // A thousand workloads read the same few keys.
   const known = new Map<string, boolean>();
-  return (key) => {
-    const found = known.get(key) ?? attemptSync(() => passes(key));
-    const isPassed = found instanceof Problem || found;
-    known.set(key, isPassed);
-    return isPassed;
-  };
+  return (key) =>
+    getOrInsert(known, key, () => {
+      const found = attemptSync(() => passes(key));
+      return found instanceof Problem || found;
+    });
 }
