@@ -11,6 +11,7 @@ import {
   apiVersionOf,
   type JsonObject,
   type KubeObject,
+  type ManagedFieldsEntry,
   type ObjectMeta,
   type Version,
 } from "../apimachinery/objects.ts";
@@ -128,7 +129,7 @@ const MAX_GRANT_CHARACTERS = 64 * 1024;
 
 /** The spec of a SecretGrant is not kept if the grant is too large. */
 function grantIn({ metadata, ["spec"]: spec = {} }: KubeObject, version: CachedObject): CachedObject {
-  const { characters, elements } = sizeOf(spec as JsonObject);
+  const { characters, elements } = sizeOf(spec);
   return {
     ...version,
     ...createdAtOf(metadata),
@@ -149,16 +150,17 @@ const createdAtOf = ({ creationTimestamp }: ObjectMeta): Pick<CachedObject, "cre
 
 /** The API server sets the time of an entry when its manager changes a field, so a new label does not move the time of the data. */
 function timesOf(metadata: ObjectMeta): Pick<CachedObject, "createdAt" | "dataAt"> {
-  const times = (metadata.managedFields ?? []).flatMap(({ fieldsV1 = {}, time }) =>
-    time !== undefined && ("f:data" in fieldsV1 || "f:binaryData" in fieldsV1) ? [secondsOf(time)] : [],
-  );
-  return { ...createdAtOf(metadata), ...(times.length > 0 && { dataAt: Math.max(...times) }) };
+  const dataAt = newestTime(metadata, ({ fieldsV1 = {} }) => "f:data" in fieldsV1 || "f:binaryData" in fieldsV1);
+  return { ...createdAtOf(metadata), ...(dataAt !== undefined && { dataAt }) };
 }
 
-/** When its spec or metadata last changed: the status has its own entries. */
-function changedAtOf({ managedFields = [] }: ObjectMeta): number | undefined {
-  const times = managedFields.flatMap(({ subresource, time }) =>
-    subresource === undefined && time !== undefined ? [secondsOf(time)] : [],
+/** When the fields of one of these entries last changed. */
+function newestTime(
+  { managedFields = [] }: ObjectMeta,
+  isMeant: (entry: ManagedFieldsEntry) => boolean,
+): number | undefined {
+  const times = managedFields.flatMap((entry) =>
+    entry.time !== undefined && isMeant(entry) ? secondsOf(entry.time) : [],
   );
   return times.length === 0 ? undefined : Math.max(...times);
 }
@@ -213,7 +215,8 @@ function chosenOf(
   const isChosen = isChoice(after, known) || !isDeepStrictEqual(restartsOf(after), known && restartsOf(known));
   if (!isChosen) return known?.chosen;
   if (since === undefined) return undefined;
-  const at = isCreation ? after.createdAt : changedAtOf(metadata);
+  // The status has its own entries.
+  const at = isCreation ? after.createdAt : newestTime(metadata, ({ subresource }) => subresource === undefined);
   return at === undefined ? undefined : { version: since, at };
 }
 

@@ -3,7 +3,7 @@
  * them. So many changes at once need no request each. Objects are kept for a moment, up to a total size.
  */
 import { BoundedMap } from "../apimachinery/maps.ts";
-import { idOf, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { idOf, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { allowedNames } from "../kube/access-rules.ts";
 import { LARGE_CHARACTERS } from "../kube/answer-text.ts";
@@ -35,7 +35,7 @@ export class KeptObjects<T> extends BoundedMap<string, Kept<T>> {
   /** Replaces what is kept for the key, for so many milliseconds. */
   keep(key: string, value: T, object: KubeObject, ms: number): void {
     this.delete(key);
-    const { characters, elements } = sizeOf(object as unknown as JsonValue);
+    const { characters, elements } = sizeOf(object);
     const size = characters + elements * PER_VALUE;
     if (size > this.#maxEach) return;
     this.set(key, { value, size, timer: setTimeout(() => this.delete(key), ms).unref() });

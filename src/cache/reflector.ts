@@ -21,8 +21,6 @@ interface Shown {
   isAdded: boolean;
   /** It is the whole object, also if the stream otherwise asks for metadata. */
   isWhole: boolean;
-  /** The length of the object as JSON in characters, if it is large or was shown by an event. */
-  length?: number;
 }
 
 export interface ReflectorEvents<T> {
@@ -214,10 +212,9 @@ export class Reflector<T extends { resourceVersion: string }> {
     try {
       for await (const page of this.#source.list(this.#end.signal)) {
         let began = performance.now();
-        for (const [at, item] of page.items.entries()) {
+        for (const item of page.items) {
           const key = objectKey(item.metadata.namespace, item.metadata.name);
-          const length = page.lengths?.[at];
-          const shown = { since: this.#seen, isAdded: false, isWhole: false, ...(length !== undefined && { length }) };
+          const shown = { since: this.#seen, isAdded: false, isWhole: false };
           await this.#run(() => void seen.set(key, this.#keep(key, item, shown)));
           if (performance.now() - began < SLICE_MS) continue;
           await nextTurn();
@@ -263,12 +260,7 @@ export class Reflector<T extends { resourceVersion: string }> {
         if (event.type !== "BOOKMARK") {
           const { namespace, name } = event.object.metadata;
           const key = objectKey(namespace, name);
-          const shown = {
-            since: version,
-            isAdded: event.type === "ADDED",
-            isWhole: event.isWhole ?? false,
-            ...(event.length !== undefined && { length: event.length }),
-          };
+          const shown = { since: version, isAdded: event.type === "ADDED", isWhole: event.isWhole ?? false };
           await this.#run(() =>
             this.#put(key, event.type === "DELETED" ? undefined : this.#keep(key, event.object, shown)),
           );

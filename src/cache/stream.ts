@@ -2,11 +2,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ReloaderView } from "../api/reloader.ts";
 import { type NameMatcher, nameMatcher } from "../apimachinery/glob.ts";
-import { isObject } from "../apimachinery/json.ts";
 import { Counts, SetsByKey } from "../apimachinery/maps.ts";
 import { type Resource, resourceName } from "../apimachinery/objects.ts";
 import type { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER, homeOf } from "../kube/identity.ts";
+import { sizeOf } from "../transform/budget.ts";
 import { WORKLOAD_KINDS } from "../workloads/workload.ts";
 import { type CachedObject, collectionsOf, isChoice, nameIn, type Projection, projectionFor } from "./cached-object.ts";
 import type { Reflector, ReflectorState, StreamState } from "./reflector.ts";
@@ -144,7 +144,8 @@ export class KeptFields {
     this.gone(key, before);
     const namespace = namespaceIn(key);
     const room = this.#totals.roomFor(this.#keyOf(namespace));
-    const cost = costOf(part, room);
+    const { characters, elements } = sizeOf(part);
+    const cost = characters + elements * PER_VALUE;
     if (cost > room) return { ...rest, ...(fields && { fields: {} }), ...(synced && { synced: [] }), isTooLarge: true };
     this.#costOf.set(after, cost);
     this.#count(namespace, after);
@@ -193,23 +194,6 @@ export class KeptFields {
 }
 
 const namespaceIn = (key: string) => key.slice(0, Math.max(0, key.indexOf("/")));
-
-/** The estimated memory of a value. Stops when that is more than `most`. */
-function costOf(value: unknown, most: number): number {
-  let cost = PER_VALUE;
-  if (typeof value === "string") return cost + value.length;
-  if (Array.isArray(value)) {
-    for (const each of value) {
-      cost += costOf(each, most - cost);
-      if (cost > most) return cost;
-    }
-  } else if (isObject(value))
-    for (const key in value) {
-      cost += key.length + costOf(value[key], most - cost);
-      if (cost > most) return cost;
-    }
-  return cost;
-}
 
 export interface Stream {
   key: string;

@@ -1,7 +1,7 @@
 /**
  * Opens streams when slots are free, and closes them. Reports changes to their subscribers, and refused streams to the owner of this class.
  */
-import { SetsByKey } from "../apimachinery/maps.ts";
+import { getOrInsert, SetsByKey } from "../apimachinery/maps.ts";
 import { type KubeObject, type Resource, resourceName } from "../apimachinery/objects.ts";
 import { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER, type Identity } from "../kube/identity.ts";
@@ -50,31 +50,22 @@ export const MAX_PROJECTIONS = 8;
 export class ProjectionSlots {
   readonly #slots = new Slots((taken) => taken < MAX_PROJECTIONS);
   /** The streams of each projection that has or needs a slot, with what opens them. */
-  readonly #streams = new Map<string, { isOpen: boolean; openers: Map<string, () => void> }>();
+  readonly #openers = new Map<string, Map<string, () => void>>();
 
   /** Calls `open`: at once, or when the projection has a slot. */
   take(group: string, projection: string, stream: string, open: () => void): void {
-    const id = idOf(group, projection);
-    const known = this.#streams.get(id);
-    if (known !== undefined) {
-      known.openers.set(stream, open);
-      if (known.isOpen) open();
-      return;
-    }
-    const first = { isOpen: false, openers: new Map([[stream, open]]) };
-    this.#streams.set(id, first);
-    this.#slots.take(group, projection, () => {
-      first.isOpen = true;
-      for (const each of first.openers.values()) each();
-    });
+    const openers = getOrInsert(this.#openers, idOf(group, projection), () => new Map<string, () => void>());
+    openers.set(stream, open);
+    if (this.#slots.has(group, projection)) open();
+    else if (openers.size === 1) this.#slots.take(group, projection, () => openers.forEach((each) => void each()));
   }
 
   /** Removes a stream. The last one of a projection releases its slot. */
   release(group: string, projection: string, stream: string): void {
     const id = idOf(group, projection);
-    const known = this.#streams.get(id);
-    if (!known?.openers.delete(stream) || known.openers.size > 0) return;
-    this.#streams.delete(id);
+    const openers = this.#openers.get(id);
+    if (!openers?.delete(stream) || openers.size > 0) return;
+    this.#openers.delete(id);
     this.#slots.release(group, projection);
   }
 

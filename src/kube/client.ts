@@ -8,7 +8,7 @@ import {
   type Resource,
 } from "../apimachinery/objects.ts";
 import { type AccessRules, partsOf } from "./access-rules.ts";
-import { type List, MAX_CHARACTERS } from "./answer-text.ts";
+import type { List } from "./answer-text.ts";
 import { ApiError } from "./api-error.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 import type { Request, Transport } from "./transport.ts";
@@ -57,11 +57,10 @@ export async function* pages(
       else onlyMetadata = true;
       continue;
     }
-    // Callers see that the object is larger than it looks.
-    if (onlyMetadata) list = { ...list, lengths: (list.items ?? []).map(() => MAX_CHARACTERS + 1) };
     yield list;
+    // The object is larger than it looks.
+    if (!onlyMetadata) limit = nextLimit(limit, list);
     onlyMetadata = false;
-    limit = nextLimit(limit, list);
     next = list?.metadata?.continue;
     if (!next) return;
   }

@@ -22,14 +22,12 @@ export interface Scope {
 }
 
 export type WatchEvent =
-  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: KubeObject; isWhole?: boolean; length?: number }
+  | { type: "ADDED" | "MODIFIED" | "DELETED"; object: KubeObject; isWhole?: boolean }
   | { type: "BOOKMARK"; object: { metadata: { resourceVersion: string } } };
 
 export interface Page {
   items: KubeObject[];
   resourceVersion: string;
-  /** The length of each item as JSON, if the page was large; more than MAX_CHARACTERS for an item that only shows its metadata. */
-  lengths?: number[];
 }
 
 /** After so many changes with so many characters in one watch, the next watch asks for metadata only. */
@@ -63,7 +61,7 @@ export class ListWatch {
     for await (const page of pages(this.#transport, request, signal)) {
       const resourceVersion = page?.metadata?.resourceVersion;
       if (resourceVersion === undefined) throw new ApiError(`LIST ${bare(this.#path({}))}`, 0, "BrokenAnswer");
-      yield { items: page.items ?? [], resourceVersion, ...(page.lengths && { lengths: page.lengths }) };
+      yield { items: page.items ?? [], resourceVersion };
     }
   }
 
@@ -99,7 +97,7 @@ export class ListWatch {
       }
       // An object of which only the metadata was read may be shown in a form that promises no more.
       if (event.type === "BOOKMARK") yield event;
-      else yield { ...event, isWhole: isWhole && length <= MAX_CHARACTERS, length };
+      else yield { ...event, isWhole: isWhole && length <= MAX_CHARACTERS };
       if (form !== "changes" || !isWhole || length < LARGE_CHARACTERS) continue;
       this.#wasLarge = ++large >= MAX_LARGE_CHANGES;
       if (this.#wasLarge) return;

@@ -68,9 +68,9 @@ function assertAtMost(limit: number, used: number, reason: Reason, message: stri
   if (used > limit) throw new Problem(reason, message);
 }
 
-export function sizeOf(value: JsonValue): { characters: number; elements: number } {
+export function sizeOf(value: unknown): { characters: number; elements: number } {
   const total = { characters: 0, elements: 0 };
-  const add = (each: JsonValue): void => {
+  const add = (each: unknown): void => {
     total.elements += 1;
     if (typeof each === "string") total.characters += each.length;
     else if (Array.isArray(each)) each.forEach(add);

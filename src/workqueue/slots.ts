@@ -26,6 +26,10 @@ export class Slots {
     this.#admit();
   }
 
+  has(group: string, key: string): boolean {
+    return this.#taken.get(group)?.has(key) === true;
+  }
+
   /** Releases the slot of a key, or removes the key from the queue. */
   release(group: string, key: string): void {
     this.#waiting.delete(group, key);
