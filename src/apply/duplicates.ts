@@ -7,7 +7,7 @@ import { isObject } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
-import { textOf } from "./elements.ts";
+import { add, textOf } from "./elements.ts";
 
 type Shape = Pick<TargetShape, "listAt" | "isAtomic" | "defaultAt">;
 
@@ -94,11 +94,6 @@ function assertUniqueElements(
 
 function placesBy(elements: readonly JsonValue[], textIn: (element: JsonValue) => string): Map<string, number[]> {
   const places = new Map<string, number[]>();
-  for (const [index, element] of elements.entries()) {
-    const text = textIn(element);
-    const known = places.get(text);
-    if (known === undefined) places.set(text, [index]);
-    else known.push(index);
-  }
+  for (const [index, element] of elements.entries()) add(places, textIn(element), index);
   return places;
 }

@@ -46,9 +46,8 @@ class Names {
       if ("value" in parsed) add(this.#values, textOf(parsed.value), name);
       else {
         const keys = Object.keys(parsed.keys).sort();
-        const group: Group = this.#groups.get(keys.join("\n")) ?? { keys, members: [], indexes: new Map() };
-        this.#groups.set(keys.join("\n"), group);
-        group.members.push([name, parsed.keys]);
+        const group = (): Group => ({ keys, members: [], indexes: new Map() });
+        getOrInsert(this.#groups, keys.join("\n"), group).members.push([name, parsed.keys]);
       }
     }
   }
@@ -83,10 +82,11 @@ class Names {
 
 /** The names in a group whose keys `some` match the element. */
 function having({ members, indexes }: Group, element: JsonObject, some: readonly string[]): readonly string[] {
-  const id = some.join("\n");
-  const index = indexes.get(id) ?? new Map<string, string[]>();
-  if (!indexes.has(id)) for (const [name, keys] of members) add(index, fieldsText(keys, some), name);
-  indexes.set(id, index);
+  const index = getOrInsert(indexes, some.join("\n"), () => {
+    const made = new Map<string, string[]>();
+    for (const [name, keys] of members) add(made, fieldsText(keys, some), name);
+    return made;
+  });
   return index.get(fieldsText(element, some)) ?? [];
 }
 
@@ -133,12 +133,12 @@ export function placeOfName(list: readonly JsonValue[], name: string, { defaults
 
 function indexOf(list: readonly JsonValue[], keys: readonly string[] | undefined): Places {
   const ofList = getOrInsert(placesOf, list, () => new Map<string | undefined, Places>());
-  const id = keys?.join("\n");
-  const known = ofList.get(id);
-  if (known !== undefined) return known;
+  return getOrInsert(ofList, keys?.join("\n"), () => newIndex(list, keys));
+}
+
+function newIndex(list: readonly JsonValue[], keys: readonly string[] | undefined): Places {
   const whole: Having = { keys: keys ?? [], places: new Map() };
   const partial = new Map<string, Having>();
-  ofList.set(id, { whole, partial });
   for (const [at, element] of list.entries()) {
     if (keys === undefined) addFirst(whole, textOf(element), at);
     else if (isObject(element)) {
@@ -173,8 +173,5 @@ export function conditionsIn(keys: JsonObject): ElementCondition[] {
   return inOrder(Object.entries(keys).map(([key, value]): ElementCondition => ({ key, value: String(value) })));
 }
 
-function add(index: Map<string, string[]>, text: string, name: string): void {
-  const known = index.get(text);
-  if (known === undefined) index.set(text, [name]);
-  else known.push(name);
-}
+export const add = <T>(index: Map<string, T[]>, text: string, each: T): number =>
+  getOrInsert(index, text, (): T[] => []).push(each);

@@ -15,10 +15,10 @@ export interface Place {
 }
 
 /** `at` is the path with indexes as far as its elements exist in the object. New elements are appended in their order. */
-export function placesIn(object: unknown, located: readonly { path: FieldPath; at: FieldPath }[]): Place[] {
+export function placesIn(object: unknown, located: readonly { path: FieldPath; place: Pick<Place, "at"> }[]): Place[] {
   const added = new Map<string, string[]>();
-  return located.map(({ path, at }) => {
-    const segments: Segment[] = [...at.segments];
+  return located.map(({ path, place }) => {
+    const segments: Segment[] = [...place.at.segments];
     for (let depth = segments.length; depth < path.segments.length; depth++) {
       const segment = path.segments[depth] as Segment;
       const list = String(new FieldPath(segments));
@@ -30,9 +30,9 @@ export function placesIn(object: unknown, located: readonly { path: FieldPath; a
       const at = others.includes(element) ? others.indexOf(element) : others.length;
       segments.push(segment.kind === "key" ? segment : { kind: "index", index: length + at });
     }
-    const whole = new FieldPath(segments);
-    const existing = segments.findIndex((_, depth) => whole.upTo(depth + 1).get(object) === undefined);
-    return { path, at: whole, existing: existing < 0 ? segments.length : existing };
+    const at = new FieldPath(segments);
+    const existing = segments.findIndex((_, depth) => at.upTo(depth + 1).get(object) === undefined);
+    return { path, at, existing: existing < 0 ? segments.length : existing };
   });
 }
 

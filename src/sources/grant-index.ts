@@ -1,6 +1,7 @@
 /** Finds the SecretGrants of a namespace by the objects that they cover. Only the oldest grants count, up to a limit. */
 import type { Limits } from "../api/limits.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
+import { getOrInsert } from "../apimachinery/maps.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { ListedObject } from "../cache/watcher.ts";
 import { type Asker, namesAsker } from "./grant-rules.ts";
@@ -33,11 +34,7 @@ export class GrantIndex {
     this.tooLarge = tooLarge;
     for (const grant of counted) {
       const keys = grant.spec.to.map(({ kind, name }) => (name === undefined ? kind : `${kind}/${name}`));
-      for (const key of new Set(keys)) {
-        const known = this.#covering.get(key);
-        if (known === undefined) this.#covering.set(key, [grant]);
-        else known.push(grant);
-      }
+      for (const key of new Set(keys)) getOrInsert(this.#covering, key, () => []).push(grant);
     }
   }
 

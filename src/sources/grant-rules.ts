@@ -5,7 +5,7 @@ import type { SecretGrant } from "../api/secret-grant.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { type LabelSelector, matchesLabels } from "../apimachinery/label-selector.ts";
 import { oncePerObject } from "../apimachinery/maps.ts";
-import { apiVersionOf, describeObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { apiVersionOf, describeObject, describeRef, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { CONFIG_MAPS, SECRET_GRANTS, SECRETS } from "../apimachinery/resources.ts";
 import { describeIdentity, serviceAccountIdentity } from "../kube/identity.ts";
@@ -176,10 +176,10 @@ function readerOf({ namespace, account, composition }: Asker) {
 }
 
 /** Until the composition is known, nothing is read and nothing is removed: only then is it clear whether a grant applies. */
-export function compositionUnknown({ resource, namespace = "", name }: ObjectRef): Problem {
-  const what = describeObject(resource.kind, namespace, name);
+export function compositionUnknown(ref: ObjectRef): Problem {
+  const { resource, namespace = "" } = ref;
   return new Problem("Unavailable", {
-    what: `a SecretGrant in namespace ${namespace} permits a BindingComposition to ${verbFor(resource)} ${what}, but Inlay does not know at the moment whether it composes this binding`,
+    what: `a SecretGrant in namespace ${namespace} permits a BindingComposition to ${verbFor(resource)} ${describeRef(ref)}, but Inlay does not know at the moment whether it composes this binding`,
     fix: "check its condition Accepted",
     command: "kubectl get bindingcompositions",
   });

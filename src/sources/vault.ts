@@ -5,6 +5,7 @@ import { parseDuration } from "../apimachinery/duration.ts";
 import { isObject, stringifyJson } from "../apimachinery/json.ts";
 import {
   describeObject,
+  describeRef,
   idOf,
   type JsonValue,
   type KubeObject,
@@ -72,7 +73,7 @@ function answerFromFile(
   if (health !== undefined) {
     const address = health.address ?? specOf(files.find(connection))?.address;
     if (address !== undefined) return answer("health", serverKey(address));
-    const called = describeObject(connection.resource.kind, connection.namespace, connection.name);
+    const called = describeRef(connection);
     files.note(`the address of ${called} is unknown; add it to the files, or set an address in the source`);
     return absentAnswer(VERSION);
   }

@@ -2,7 +2,7 @@
 import type { Target } from "../api/binding.ts";
 import { CREATED_BY } from "../api/manifest.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
-import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
+import { describeRef, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { type Adoption, adoptionOf, keysOfOthers, previewAdoption } from "../apply/adopt.ts";
@@ -17,7 +17,7 @@ const MAX_NAMED = 5;
 
 /** How the target adopts an object that the binding did not create. Throws Problem if it does not. */
 export function adoptMode({ create }: Target, ref: ObjectRef, { metadata }: KubeObject): "Equal" | "Any" {
-  const described = describe(ref);
+  const described = describeRef(ref);
   if (create?.adopt === undefined) {
     const message = `${described} exists and was not created by this binding, so Inlay does not change it. Delete it, set create.adopt to Equal or Any to adopt it, or remove create from the target to write into it`;
     throw new Problem("Conflict", message);
@@ -46,7 +46,7 @@ export async function decideAdoption(
   const { ref } = access;
   await assertNoOtherBinding(context, access, live, whole);
   if (isSecret(ref) && typeOf(whole.object) !== typeOf(live)) {
-    const message = `${describe(ref)} has another type than the binding's Secret, and a type can't be changed. Set type in create.manifest to the type of the Secret, or delete the Secret so that the binding creates it`;
+    const message = `${describeRef(ref)} has another type than the binding's Secret, and a type can't be changed. Set type in create.manifest to the type of the Secret, or delete the Secret so that the binding creates it`;
     throw new Problem("Conflict", message);
   }
   const preview = await previewAdoption(access, whole, live);
@@ -56,7 +56,7 @@ export async function decideAdoption(
   const isGone = ({ uid }: { uid: string }) => marks.has(uid) && context.deps.bindings.keyOf(uid) === undefined;
   const adoption = adoptionOf(live, wanted, whole.creator.fieldManager, isGone);
   if (mode === "Any" || adoption.differing.length === 0) return adoption;
-  const message = `${describe(ref)} exists and differs from what the binding would write, at ${firstOf(adoption.differing, MAX_NAMED)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;
+  const message = `${describeRef(ref)} exists and differs from what the binding would write, at ${firstOf(adoption.differing, MAX_NAMED)}, so it is not adopted. Make them equal, set create.adopt: Any to overwrite these fields, or delete the object`;
   throw new Problem("Conflict", message);
 }
 
@@ -108,7 +108,7 @@ async function assertNoOtherBinding(
     creatorKey !== undefined
       ? `belongs to the SecretBinding ${creatorKey}`
       : `has fields that the SecretBinding ${holder} writes`;
-  const message = `${describe(access.ref)} ${whose}, so it is not adopted. Remove it from one of the two bindings`;
+  const message = `${describeRef(access.ref)} ${whose}, so it is not adopted. Remove it from one of the two bindings`;
   throw new Problem("Conflict", message, "Slow");
 }
 
@@ -121,7 +121,6 @@ function marksOf({ metadata: { labels, ownerReferences = [] } }: KubeObject): st
   return [labels?.[CREATED_BY] ?? [], owners.map(({ uid }) => uid)].flat();
 }
 
-const describe = ({ resource, namespace, name }: ObjectRef) => describeObject(resource.kind, namespace, name);
 const isSecret = ({ resource: { group, kind } }: ObjectRef) => group === "" && kind === "Secret";
 const isConfigMap = ({ resource: { group, kind } }: ObjectRef) => group === "" && kind === "ConfigMap";
 

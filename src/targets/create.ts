@@ -14,7 +14,7 @@ import {
 import { FieldPath } from "../apimachinery/field-path.ts";
 import {
   apiVersionOf,
-  describeObject,
+  describeRef,
   type JsonValue,
   type KubeObject,
   type ObjectRef,
@@ -34,15 +34,15 @@ import {
 } from "../apply/last-applied.ts";
 import { type Creator, composeWhole, decideWhole, fieldsByKeys, isCreatedBy, type Whole } from "../apply/manifest.ts";
 import { unwantedKeys } from "../apply/unwanted-keys.ts";
-import { attempt, verbsFor } from "../kube/access-error.ts";
-import { assertMay, getIfExists, type ObjectAccess } from "../kube/get.ts";
+import { attempt } from "../kube/access-error.ts";
+import { assertMay, getIfExists } from "../kube/get.ts";
 import { missingOf, noteOf } from "../transform/plan.ts";
 import type { Plan, PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { inheritedType, isSecret, namesType, OPAQUE, TYPE } from "../transform/whole-copy.ts";
 import { adoptMode, assertBindingExists, decideAdoption, noteOnOthers } from "./adopt.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
-import type { SyncContext } from "./dependencies.ts";
+import { type SyncContext, targetAccess } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
 import { createdRecord, ofRevision, withoutOwnership } from "./record-changes.ts";
 import { explainObject } from "./rejection.ts";
@@ -116,8 +116,7 @@ export async function prepareObject(
 /** Throws Problem for an object that the binding reads. */
 function assertNoSource({ parsedSources }: SyncContext, ref: ObjectRef): void {
   if (!parsedSources.some((source) => source.isObject(ref))) return;
-  const { resource, namespace, name } = ref;
-  const what = `${apiVersionOf(resource)} ${describeObject(resource.kind, namespace, name)}`;
+  const what = `${apiVersionOf(ref.resource)} ${describeRef(ref)}`;
   throw new UnintendedTarget("InvalidBinding", `${what} is a source of this binding, so the binding can't create it`);
 }
 
@@ -170,8 +169,7 @@ async function decideOn(
   seen?: string,
 ): Promise<PreparedObject | Failed | "stale"> {
   const { target, ref, plan, missing } = wanted;
-  const described = () => `${apiVersionOf(ref.resource)} ${describeObject(ref.resource.kind, ref.namespace, ref.name)}`;
-  const live = await getIfExists(accessOf(context, wanted), seen);
+  const live = await getIfExists(targetAccess(context, wanted), seen);
   const onRelease = onReleaseOf(context.binding, target);
   const isNew = record.created !== true;
   if (live === undefined) {
@@ -190,17 +188,17 @@ async function decideOn(
       return { ...prepared, record: { ...record, adopted: false, onRelease }, isNew };
     // Until its uid is recorded, the label alone identifies the object. So the status announces it only when the
     // creation is permitted now.
-    await assertMay(accessOf(context, wanted), "create");
-    const putOffMs = creationDelayMs(context, prepared.decision.takenBy, ref);
+    await assertMay(targetAccess(context, wanted), "create");
     const { uid: _, ...former } = record;
     const none = { ...withoutOwnership(record), onRelease };
-    if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
     const announced = { ...(isNew ? none : former), created: true, adopted: false, onRelease };
-    return { ...prepared, record: announced, isNew: true };
+    return announcing(context, prepared, none, announced);
   }
   if (!isCreatedBy(context.binding.metadata.uid, live, record)) return decideOnOther(context, wanted, record, live);
-  if (live.metadata.deletionTimestamp !== undefined)
-    throw new Problem("TargetNotFound", `${described()} is being deleted; Inlay creates it again after the deletion`);
+  if (live.metadata.deletionTimestamp !== undefined) {
+    const described = `${apiVersionOf(ref.resource)} ${describeRef(ref)}`;
+    throw new Problem("TargetNotFound", `${described} is being deleted; Inlay creates it again after the deletion`);
+  }
   const same = record.uid === live.metadata.uid && !isNew ? record : withoutOwnership(record);
   const { adopted } = record;
   const intent = {
@@ -219,7 +217,8 @@ async function decideOn(
   const decision = isOnce ? { write: false, takenBy: [] } : decideExactly(whole, live, known, wanted.shape);
   if (decision.write) assertApplicable(wanted, whole, live);
   const prepared = { wanted, live, whole, decision, ...(kept !== undefined && { kept }) };
-  const isImmutable = decision.write && mayRecreate && (await changesImmutable(accessOf(context, wanted), whole, live));
+  const isImmutable =
+    decision.write && mayRecreate && (await changesImmutable(targetAccess(context, wanted), whole, live));
   if (isImmutable === "stale") return isImmutable;
   return isImmutable ? decideRecreation(context, prepared, intent) : { record: intent, isNew, ...prepared };
 }
@@ -243,13 +242,26 @@ async function decideRecreation(
   prepared: Pick<PreparedObject, "wanted" | "live" | "whole" | "decision">,
   record: TargetStatus,
 ): Promise<PreparedObject | "stale"> {
-  const { wanted, whole, decision } = prepared;
+  const { wanted, whole } = prepared;
+  const access = targetAccess(context, wanted);
   // The name is taken as long as the old object exists.
-  if ((await createObject(accessOf(context, wanted), whole, true)) !== "stale") return "stale";
-  const putOffMs = creationDelayMs(context, decision.takenBy, wanted.ref);
-  if (putOffMs > 0) return { ...prepared, record, isNew: false, recreates: true, putOffMs };
+  if ((await createObject(access, whole, true)) !== "stale") return "stale";
   const { uid: _, ...announced } = record;
-  return { ...prepared, record: announced, isNew: true, recreates: true };
+  return announcing(context, { ...prepared, recreates: true }, record, announced);
+}
+
+/** With the record that announces the new object, as soon as contention permits it; until then, with the one before. */
+function announcing(
+  { deps, binding, sourceRevisions, sourceUids }: SyncContext,
+  prepared: Omit<PreparedObject, "record" | "isNew">,
+  before: TargetStatus,
+  announced: TargetStatus,
+): PreparedObject {
+  const contender = contenderFor(binding, prepared.wanted.ref);
+  const putOffMs = deps.contention.mayWrite(contender, sourceRevisions, prepared.decision.takenBy, sourceUids);
+  return putOffMs > 0
+    ? { ...prepared, record: before, isNew: false, putOffMs }
+    : { ...prepared, record: announced, isNew: true };
 }
 
 /** A type that the binding does not name can't change on an object that stays, and the values matter more. */
@@ -264,8 +276,7 @@ function withKnownType(
   const there = (live["type"] as string | undefined) ?? OPAQUE;
   const type = String(inherited?.value.reveal() ?? OPAQUE);
   if ((inherited === undefined && !wasInherited) || type === there) return { fields };
-  const { resource, namespace, name } = ref;
-  const kept = `${describeObject(resource.kind, namespace, name)} keeps the type ${plainWord(there)}, which can't be changed, and would now be created with the type ${plainWord(type)}; delete it so that this binding creates it again, or set create.manifest.type: ${plainWord(there)}`;
+  const kept = `${describeRef(ref)} keeps the type ${plainWord(there)}, which can't be changed, and would now be created with the type ${plainWord(type)}; delete it so that this binding creates it again, or set create.manifest.type: ${plainWord(there)}`;
   const others = fields.filter((field) => field !== inherited);
   const value = new SecretValue<JsonValue>(there);
   return { fields: [...others, { path: TYPE, fromSecret: false, value }], kept };
@@ -284,7 +295,7 @@ async function decideOnOther(
     if (missing) throw missing;
     const whole = compose(context, wanted, plan.fields);
     assertApplicable(wanted, whole, live);
-    return { whole, adoption: await decideAdoption(context, mode, accessOf(context, wanted), live, whole) };
+    return { whole, adoption: await decideAdoption(context, mode, targetAccess(context, wanted), live, whole) };
   };
   const decided = await attempt(decide());
   if (decided instanceof Problem)
@@ -294,23 +305,13 @@ async function decideOnOther(
   const decision = { write: true, takenBy: ["another client"] };
   const prepared = { wanted, live, whole, decision, adoption };
   const none = { ...withoutOwnership(record), onRelease: onReleaseOf(context.binding, target) };
-  const putOffMs = creationDelayMs(context, decision.takenBy, ref);
-  if (putOffMs > 0) return { ...prepared, record: none, isNew: false, putOffMs };
   // The status must announce the adoption, like a creation: then the label shows whether it happened.
-  return { ...prepared, record: { ...none, created: true, adopted: true }, isNew: true };
-}
-
-function creationDelayMs(
-  { deps, binding, sourceRevisions, sourceUids }: SyncContext,
-  takenBy: string[],
-  ref: ObjectRef,
-) {
-  return deps.contention.mayWrite(contenderFor(binding, ref), sourceRevisions, takenBy, sourceUids);
+  return announcing(context, prepared, none, { ...none, created: true, adopted: true });
 }
 
 /** The key for counting contention over an object, which need not exist. */
-const contenderFor = ({ metadata }: SecretBinding, { resource, namespace, name }: ObjectRef) =>
-  `${metadata.uid}/${resource.group}/${describeObject(resource.kind, namespace, name)}`;
+const contenderFor = ({ metadata }: SecretBinding, ref: ObjectRef) =>
+  `${metadata.uid}/${ref.resource.group}/${describeRef(ref)}`;
 
 /**
  * The values for the object. Fields that wait for a value keep their current one. If a required value is missing, all
@@ -338,9 +339,9 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const { binding } = context;
   const { wanted, live, whole, decision, adoption, kept } = prepared;
   const { target, ref, plan, missing } = wanted;
-  const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
+  const where = describeRef(ref);
   const contender = contenderFor(binding, ref);
-  const access = accessOf(context, wanted);
+  const access = targetAccess(context, wanted);
   const adopt = async (live: KubeObject, adoption: Adoption) => {
     await assertBindingExists(context);
     return adoptObject(access, live, adoption, whole.creator.fieldManager);
@@ -421,13 +422,6 @@ export function failed(record: TargetStatus, problem: Problem): TargetOutcome {
   if (!record.selected || !(problem instanceof UnintendedTarget)) return { record, problem };
   if (problem.retryPolicy !== "Slow") return { record, note: problem.message };
   return { record, excluded: problem, requeueAfterMs: RETRY_MS };
-}
-
-function accessOf(
-  { deps, identity, binding }: SyncContext,
-  { target, ref }: Pick<Wanted, "target" | "ref">,
-): ObjectAccess {
-  return { client: deps.client, identity, ref, verbs: verbsFor(true, onReleaseOf(binding, target), recreates(target)) };
 }
 
 /** An owner must be in the same namespace. Otherwise the garbage collector deletes the object as an orphan. */

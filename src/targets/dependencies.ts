@@ -1,11 +1,11 @@
 /** Defines the services for work on a binding, and the context of one reconcile. Each function names what it uses. */
-import type { SecretBinding, Target } from "../api/binding.ts";
+import { onReleaseOf, recreates, type SecretBinding, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import type { LastApplied } from "../apply/last-applied.ts";
 import type { BindingStore } from "../cache/binding-store.ts";
-import { WRITE_VERBS } from "../kube/access-error.ts";
+import { verbsFor, WRITE_VERBS } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { ObjectAccess } from "../kube/get.ts";
@@ -53,6 +53,16 @@ export const writeAccess = (
   { deps: { client }, identity }: Pick<ReleaseContext, "deps" | "identity">,
   ref: ObjectRef,
 ): ObjectAccess => ({ client, identity, ref, verbs: WRITE_VERBS });
+
+/** The access to a target, with all verbs that its entry in the spec needs. */
+export function targetAccess(
+  { deps: { client }, binding, identity }: ReleaseContext,
+  { target, ref }: { target: Target; ref: ObjectRef },
+) {
+  const creates = target.create !== undefined;
+  const verbs = verbsFor(creates, onReleaseOf(binding, target, creates), recreates(target));
+  return { client, identity, ref, verbs } satisfies ObjectAccess;
+}
 
 /** One reconcile of one binding. */
 export interface SyncContext extends ReleaseContext {

@@ -7,8 +7,6 @@ import {
   heldPaths,
   namespaceIn,
   onConflictOf,
-  onReleaseOf,
-  recreates,
   type SecretBinding,
   type Target,
   type TargetStatus,
@@ -24,11 +22,11 @@ import {
   type PathList,
   parsedPaths,
 } from "../cache/field-claims.ts";
-import { attempt, verbsFor } from "../kube/access-error.ts";
+import { attempt } from "../kube/access-error.ts";
 import { isStatus } from "../kube/api-error.ts";
-import { assertMay, type ObjectAccess } from "../kube/get.ts";
+import { assertMay } from "../kube/get.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
-import type { Dependencies, SyncContext } from "./dependencies.ts";
+import { type Dependencies, type SyncContext, targetAccess } from "./dependencies.ts";
 import { withoutAwaited } from "./record-changes.ts";
 import type { TargetWithRecord } from "./records.ts";
 import { pathsOf, releasePaths } from "./release.ts";
@@ -76,7 +74,9 @@ export async function deferToCompetingBinding(
     : await releasePaths(context, record, "Retain", keep);
   if (released.problem) return { record: released.record, problem: released.problem };
   // Names the other binding only to accounts that may write the object.
-  const refused = released.released ? undefined : await attempt(assertMay(accessOf(context, target, ref), "patch"));
+  const refused = released.released
+    ? undefined
+    : await attempt(assertMay(targetAccess(context, { target, ref }), "patch"));
   if (refused instanceof Problem) return { record, problem: refused };
   const message = `the SecretBinding ${lost.to} has precedence on ${lost.path}; nothing was written. Remove the field from one of the two bindings`;
   // Requeued when the other binding changes.
@@ -147,15 +147,4 @@ async function mayWrite({ client }: Dependencies, { key, account }: FieldClaim, 
     if (isStatus(error, 403)) return false;
     throw error;
   }
-}
-
-/** The access that the binding's own account needs to the target. */
-function accessOf({ deps, binding, identity }: SyncContext, target: Target, ref: ObjectRef): ObjectAccess<"may"> {
-  const creates = target.create !== undefined;
-  return {
-    client: deps.client,
-    identity,
-    ref,
-    verbs: verbsFor(creates, onReleaseOf(binding, target, creates), recreates(target)),
-  };
 }

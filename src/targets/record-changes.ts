@@ -49,17 +49,14 @@ export function appliedRecord(
   // In order of acquisition: the status changes with the owned paths, not with the order of the spec.
   const inOrder = [...paths.filter((path) => ours.includes(path)), ...ours];
   const open = unconfirmed(record, desired).filter((path) => !ours.includes(path));
-  const form = normalizedFor === undefined ? {} : { normalizedFor };
+  const reverted = revertedPaths.filter((path) => open.includes(path));
   return {
     ...rest,
     uid: live.metadata.uid,
     paths: [...new Set(inOrder)],
-    ...form,
+    ...(normalizedFor !== undefined && { normalizedFor }),
     ...listed("pendingPaths", open),
-    ...listed(
-      "revertedPaths",
-      revertedPaths.filter((path) => open.includes(path)),
-    ),
+    ...listed("revertedPaths", reverted),
   };
 }
 
@@ -91,19 +88,18 @@ export function createdRecord(
   normalizedFor: string | undefined,
 ): TargetStatus {
   const paths = whole.fields.map(({ path }) => String(path));
-  const form = normalizedFor === undefined ? {} : { normalizedFor };
-  return { ...record, uid: metadata.uid, manifestDigest: whole.digest, paths, ...form };
+  const made = { ...record, uid: metadata.uid, manifestDigest: whole.digest, paths };
+  return normalizedFor === undefined ? made : { ...made, normalizedFor };
 }
 
 /** The record without some of its paths. */
 export function withoutPaths(record: TargetStatus, gone: ReadonlySet<string>): TargetStatus {
-  const { paths, pendingPaths, revertedPaths, ...rest } = record;
-  const left = (list: string[] | undefined) => list?.filter((path) => !gone.has(path)) ?? [];
-  const [leftPaths, leftAcquiring] = [left(paths), left(pendingPaths)];
+  const { paths = [], pendingPaths = [], revertedPaths = [], ...rest } = record;
+  const left = (list: string[]) => list.filter((path) => !gone.has(path));
   return {
     ...rest,
-    ...(leftPaths.length > 0 && { paths: leftPaths }),
-    ...(leftAcquiring.length > 0 && { pendingPaths: leftAcquiring }),
+    ...listed("paths", left(paths)),
+    ...listed("pendingPaths", left(pendingPaths)),
     ...listed("revertedPaths", left(revertedPaths)),
   };
 }

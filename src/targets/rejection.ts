@@ -9,7 +9,7 @@ import { firstOf } from "../apimachinery/name-list.ts";
 import { type JsonObject, type KubeObject, type ObjectRef, plainWord } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, type Located } from "../apply/decide.ts";
-import { findingsOf, type Place, placesIn, type SchemaAt } from "../apply/findings.ts";
+import { findingsOf, placesIn, type SchemaAt } from "../apply/findings.ts";
 import { locate } from "../apply/locate.ts";
 import { pathsIn, type Whole } from "../apply/manifest.ts";
 import { isSameRefusal, sharedCauses, tryAlone } from "../apply/trial.ts";
@@ -44,7 +44,7 @@ export async function explainFields(context: SyncContext, write: FieldsWrite, pr
   const { error } = problem;
   const schemaAt = await schemaFor(context, write.ref);
   const { fields } = write.decision;
-  const { clauses, areExact } = findingsOf(error, placesOf(write.live, fields), schemaAt);
+  const { clauses, areExact } = findingsOf(error, placesIn(write.live, fields), schemaAt);
   if (areExact) return problem.because(clauses);
   const [only, ...more] = fields;
   if (only !== undefined && more.length === 0)
@@ -67,12 +67,6 @@ function digestOf({ status, denial, causes }: ApiError): string {
     .update(stringifyJson([status, denial, fields]))
     .digest("hex");
 }
-
-const placesOf = (live: KubeObject, fields: readonly Located[]): Place[] =>
-  placesIn(
-    live,
-    fields.map(({ path, place }) => ({ path, at: place.at })),
-  );
 
 /** Tries the fields that the write would change, in the current object. Undefined if a try has no answer about its field. */
 async function tryEach(
@@ -106,7 +100,7 @@ async function tryEach(
 }
 
 function clauseFor(causes: ApiError["causes"], live: KubeObject, field: Located, schemaAt: SchemaAt): string {
-  const { clauses, areExact } = findingsOf({ causes }, placesOf(live, [field]), schemaAt);
+  const { clauses, areExact } = findingsOf({ causes }, placesIn(live, [field]), schemaAt);
   if (clauses.length === 0) return `${field.path} is refused`;
   return areExact ? clauses.join(", ") : `${field.path} is refused, because ${clauses.join(", ")}`;
 }
@@ -124,7 +118,7 @@ export async function explainObject(
   const paths = [...whole.fields.map(({ path }) => path), ...pathsIn(manifest)];
   const located = paths.flatMap((path) => {
     const place = attemptSync(() => locate(path, shape, whole.object));
-    return place instanceof Problem ? [] : [{ path, at: place.at }];
+    return place instanceof Problem ? [] : [{ path, place }];
   });
   const places = placesIn(whole.object, located);
   return problem.because(findingsOf(problem.error, places, await schemaFor(context, ref)).clauses);

@@ -18,10 +18,11 @@ import {
 import { fieldManagerOf } from "../api/field-manager.ts";
 import { isWritableKind, isWritablePath } from "../api/writable.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
-import { oncePerObject } from "../apimachinery/maps.ts";
+import { getOrInsert, oncePerObject } from "../apimachinery/maps.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import {
   describeObject,
+  describeRef,
   isSameKind,
   type ObjectMeta,
   type ObjectRef,
@@ -215,9 +216,8 @@ async function releaseRecords(
   const endings = new Map([[namespace, Promise.resolve(ending)]]);
   const outcomes = await mapConcurrent(records, async (before): Promise<TargetOutcome[]> => {
     const there = before.namespace === namespace ? namespace : knownNamespace(before);
-    const known = there === undefined ? undefined : (endings.get(there) ?? attempt(isTerminating(deps, there)));
-    if (there !== undefined && known !== undefined) endings.set(there, known);
-    if ((await known) === true) return [];
+    const isEnding = there && getOrInsert(endings, there, () => attempt(isTerminating(deps, there)));
+    if ((await isEnding) === true) return [];
     const release = () => releasePaths(context, before, mode ?? releaseModeOf(binding, before), new Set());
     const outcome = await attemptAny(deps, binding, release);
     if (outcome instanceof Problem) return [{ record: before, problem: outcome }];
@@ -343,7 +343,7 @@ async function releaseCreated(
   const access = { client: context.deps.client, identity: context.identity, ref, verbs: verbsFor(true, mode) };
   const ending = await releaseObject(access, creatorOf(context.binding), record, mode);
   if (ending === "gone") return;
-  const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
+  const where = describeRef(ref);
   const [reason, note]: [EventReason, string] =
     ending === "deleted"
       ? ["Removed", `deleted ${where}`]
@@ -363,7 +363,7 @@ function recordReleaseEvents(
   ref: ObjectRef,
   { removed, retained, shared, blocked, positional, shifted, unproven, denied, restored, denial }: Released,
 ): void {
-  const where = describeObject(ref.resource.kind, ref.namespace, ref.name);
+  const where = describeRef(ref);
   const record = (type: "Normal" | "Warning", reason: EventReason, paths: string[], done: string, why: string) => {
     if (paths.length === 0) return;
     const note = `${done} ${paths.join(", ")} of ${where}${why}`;

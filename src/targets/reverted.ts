@@ -4,7 +4,7 @@ import type { TargetStatus } from "../api/binding.ts";
 import { type FieldPath, settled } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
-import { describeObject, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { describeRef, type JsonValue, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, Problem, type ProblemParts } from "../apimachinery/problem.ts";
 import { recordedPaths } from "../apply/decide.ts";
 import { type Form, formIn } from "../apply/forms.ts";
@@ -48,26 +48,19 @@ export function reversionIn(write: Write, written: KubeObject): Reversion | unde
   const isUnchanged = live?.metadata.resourceVersion === written.metadata.resourceVersion;
   const old = other.filter((field) => isUnchanged || wasThere(write, field, written));
   const what = old.length === other.length ? "the value from before" : "another value";
-  const [where, paths] = [
-    describeObject(ref.resource.kind, ref.namespace, ref.name),
-    firstOf(
-      other.map(({ path }) => String(path)),
-      MAX_NAMED,
-    ),
-  ];
+  const where = describeRef(ref);
   const parts = {
-    at: [paths],
+    at: [firstOf(other.map(pathText), MAX_NAMED)],
     what:
       `the API server accepted the write to ${where}, and stored ${what}. It does not say why: ` +
       "a mutating admission policy, an admission webhook or the kind itself changed the write. " +
       `Change that rule, or remove the field from the binding. ${FIND_RULES.fix}`,
     command: FIND_RULES.command,
   };
-  return new Reversion(
-    parts,
-    old.map(({ path }) => String(path)),
-  );
+  return new Reversion(parts, old.map(pathText));
 }
+
+const pathText = ({ path }: WrittenField) => String(path);
 
 /** Whether the stored value is the one from before the write; without a read, whether it is the one that Inlay sent last. */
 function wasThere({ live, lastApplied }: Write, { path, at }: WrittenField, written: KubeObject): boolean {

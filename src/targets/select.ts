@@ -148,18 +148,16 @@ export function* selectTargets(
       continue;
     }
     // Objects that may belong to an earlier, unresolved target stay unchanged: a later one would revert its values.
-    const own: ObjectRef[] = [];
-    const versions: Version[] = [];
-    for (const [index, { ref, version }] of refs.entries()) {
+    const own: Match[] = [];
+    for (const [index, match] of refs.entries()) {
       if (index % STEP === STEP - 1) yield;
-      const id = idOf(ref);
-      if (taken.has(id) || found.unresolved.some((each) => isBefore(each, target, ref))) continue;
-      own.push(ref);
-      if (version !== undefined) versions[own.length - 1] = version;
+      const id = idOf(match.ref);
+      if (taken.has(id) || found.unresolved.some((each) => isBefore(each, target, match.ref))) continue;
+      own.push(match);
       taken.add(id);
     }
     const total = count + own.length;
-    const characters = own.map(({ namespace = "", name }) => namespace.length + name.length + UID_AND_MARKS);
+    const characters = own.map(({ ref: { namespace = "", name } }) => namespace.length + name.length + UID_AND_MARKS);
     const totalSize = characters.reduce((sum, each) => sum + each, size);
     if (total > MAX_OBJECTS || totalSize > MAX_CHARACTERS) {
       const message = `with ${where} the binding selects ${total} objects, but its status has room for ${MAX_OBJECTS}, or fewer if their names are long; split the binding`;
@@ -173,12 +171,11 @@ export function* selectTargets(
       continue;
     }
     [count, size, written] = [total, totalSize, fields];
-    const objects = own.map((ref) => ({ target, ref, selected: true }));
-    for (const [index, ref] of own.entries()) {
-      const version = versions[index];
-      if (version !== undefined) found.versions.set(ref, version);
-    }
-    members.set(position, objects);
+    for (const { ref, version } of own) if (version !== undefined) found.versions.set(ref, version);
+    members.set(
+      position,
+      own.map(({ ref }) => ({ target, ref, selected: true })),
+    );
     found.notes.push(...notesOn(where, refs.length, own.length, found.closed.slice(before)));
   }
   found.unresolved.push(...tooMuch);

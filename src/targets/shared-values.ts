@@ -1,6 +1,6 @@
 /** Says which values a release left because other field managers own them too, and how to remove them. Pure. */
 import { firstOf } from "../apimachinery/name-list.ts";
-import { describeObject, type ObjectRef, plainPath, quoted } from "../apimachinery/objects.ts";
+import { describeRef, type ObjectRef, plainPath, quoted } from "../apimachinery/objects.ts";
 import type { Shared } from "../apply/release.ts";
 import { patchCommand } from "../kube/remove-commands.ts";
 import { MAX_NOTE_BYTES } from "../observability/events.ts";
@@ -19,7 +19,7 @@ export function sharedValues(ref: ObjectRef, shared: readonly Shared[]): string 
   );
   const they = shared.length === 1 ? "it" : "them";
   const note = (how: string) =>
-    `did not remove ${firstOf(entries, MAX_NAMED)} of ${describeObject(ref.resource.kind, ref.namespace, ref.name)}: the field managers in parentheses own ${they} too. Remove ${they} from what they apply; if they only apply what they find in the cluster, remove ${they} ${how}`;
+    `did not remove ${firstOf(entries, MAX_NAMED)} of ${describeRef(ref)}: the field managers in parentheses own ${they} too. Remove ${they} from what they apply; if they only apply what they find in the cluster, remove ${they} ${how}`;
   const whole = note(`with: ${command}`);
   // An event would cut the command. Anyone who may write the object chooses the names of managers.
   const isPrinted = pointers.length === shared.length && Buffer.byteLength(whole) <= MAX_NOTE_BYTES;

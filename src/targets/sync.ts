@@ -3,7 +3,7 @@ import { type Field, modeOf, onConflictOf, onReleaseOf, type Target, type Target
 import { fieldManagerOf } from "../api/field-manager.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import { describeObject, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
+import { describeRef, type KubeObject, type ObjectRef, parseApiVersion } from "../apimachinery/objects.ts";
 import { allIn, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, recordedPaths } from "../apply/decide.ts";
 import { pathByKeys } from "../apply/forms.ts";
@@ -239,7 +239,7 @@ function answered({ ref, live, lastApplied, record, decision, desired: { fieldMa
 
 function fieldWrite(context: SyncContext, prepared: Ready, contender: string) {
   const { ref, live, desired, decision } = prepared;
-  const target = describeObject(ref.resource.kind, ref.namespace, ref.name);
+  const target = describeRef(ref);
   const paths = desired.plan.fields.map(({ path }) => String(path));
   const note = [`wrote ${paths.join(", ")} of ${target}`, ...decision.warnings].join("; ");
   return {

@@ -36,7 +36,7 @@ const sortedNames = new WeakMap<DataSource["data"], { names: readonly string[]; 
 
 /** The names of the existing keys: the most similar first, unless there are too many to compare. */
 function existing({ data }: DataSource, key: string): string {
-  const { names, letters } = sortedNames.get(data) ?? namesOf(data);
+  const { names, letters } = getOrInsert(sortedNames, data, () => namesOf(data));
   if (names.length === 0) return "";
   const isComparable = letters * Math.min(key.length, MAX_KEY_LENGTH) <= MAX_COMPARISONS;
   return `; ${isComparable ? suggestNames("it", key, names) : firstNames("it", names)}`;
@@ -47,9 +47,7 @@ function namesOf(data: DataSource["data"]) {
     .filter((name) => name.length <= MAX_KEY_LENGTH)
     .sort()
     .map(plainWord);
-  const known = { names, letters: names.join("").length };
-  sortedNames.set(data, known);
-  return known;
+  return { names, letters: names.join("").length };
 }
 
 const texts = new WeakMap<SecretValue<Uint8Array>, SecretValue<string>>();

@@ -1,6 +1,7 @@
 /** Compiles and renders templates. Handlebars only parses. This code evaluates, and supports nothing else. */
 import Handlebars from "handlebars";
 import { stringifyJson } from "../apimachinery/json.ts";
+import { BoundedMap } from "../apimachinery/maps.ts";
 import { type JsonValue, plainPath } from "../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -71,24 +72,20 @@ const START = "the start";
 const MAX_CACHED_CHARACTERS = 512 * 1024;
 
 const handlebars = Handlebars.create();
-/** Also caches failures, which take as long to compile. */
-const cache = new Map<string, Template | Problem>();
-let cached = 0;
+/** Also caches failures, which take as long to compile. The most recently used are at the end. */
+const cache = new BoundedMap<string, Template | Problem>(
+  Number.POSITIVE_INFINITY,
+  MAX_CACHED_CHARACTERS,
+  (_, text) => text.length,
+);
 
 /**
  * Compiles a template, or returns the cached one. Throws Problem("InvalidTemplate") with line and column for content
  * that is not allowed, and Problem("InvalidBinding") for a source with the name of a reserved word.
  */
 export function compileTemplate(text: string): Template {
-  const known = cache.get(text);
-  const template = known ?? attemptSync(() => new Template(text));
-  if (!cache.delete(text)) cached += text.length;
+  const template = cache.get(text) ?? attemptSync(() => new Template(text));
   cache.set(text, template);
-  for (const oldest of cache.keys()) {
-    if (cached <= MAX_CACHED_CHARACTERS) break;
-    cache.delete(oldest);
-    cached -= oldest.length;
-  }
   if (template instanceof Problem) throw template;
   return template;
 }

@@ -51,7 +51,7 @@ function find(causes: Cause[], paths: (string | [path: string, at: string])[], o
   const error = ApiError.fromAnswer("PATCH /x", 422, JSON.stringify({ message: MARKER, reason: "Invalid", details }));
   const located = paths.map((each) => {
     const [path, at] = typeof each === "string" ? [each, each] : each;
-    return { path: FieldPath.parse(path), at: FieldPath.parse(at) };
+    return { path: FieldPath.parse(path), place: { at: FieldPath.parse(at) } };
   });
   const { clauses, areExact } = findingsOf(error, placesIn(object, located), schemaAt);
   assert.doesNotMatch(clauses.join(), new RegExp(MARKER));
