@@ -3,13 +3,11 @@ import { Environment } from "@marcbachmann/cel-js";
 import { isObject } from "./json.ts";
 import { getOrInsert } from "./maps.ts";
 import type { JsonObject, JsonValue } from "./objects.ts";
-import { valuesIn } from "./structural-schema.ts";
+import { type SchemaTree, valuesIn } from "./structural-schema.ts";
 
 /** A schema with only its rules, and what leads to them. */
-export interface RuleTree {
+export interface RuleTree extends SchemaTree<RuleTree> {
   readonly rules?: readonly CelRule[];
-  readonly properties?: Readonly<Record<string, RuleTree>>;
-  readonly items?: RuleTree;
   /** Set for a map, whose keys are no names of fields. */
   readonly additionalProperties?: RuleTree;
 }

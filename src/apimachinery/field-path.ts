@@ -2,6 +2,7 @@
  * Parses and prints paths to fields, such as `spec.host`. Each path has one canonical text, so code can compare and
  * record texts.
  */
+import { pointerTo } from "./json-pointer.ts";
 import { getOrInsert, Remembered } from "./maps.ts";
 import { plainPath, plainWord, quoted } from "./objects.ts";
 import { attemptSync, Problem } from "./problem.ts";
@@ -131,13 +132,11 @@ export class FieldPath {
 
   /** The path as a JSON pointer (RFC 6901). Throws TypeError for a path with `[key=value]`: find the index first. */
   toJsonPointer(): string {
-    return this.segments
-      .map((segment) => {
-        if (segment.kind === "element") throw new TypeError(`${this} has no JSON pointer`);
-        if (segment.kind === "index") return `/${segment.index}`;
-        return `/${segment.key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
-      })
-      .join("");
+    const tokens = this.segments.map((segment) => {
+      if (segment.kind === "element") throw new TypeError(`${this} has no JSON pointer`);
+      return segment.kind === "index" ? `${segment.index}` : segment.key;
+    });
+    return pointerTo(tokens);
   }
 }
 

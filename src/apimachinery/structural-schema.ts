@@ -73,7 +73,7 @@ export function longList(schema: OpenApiSchema, value: JsonValue, path: string):
 }
 
 /** What leads to the schemas of other values. */
-interface SchemaTree<S> {
+export interface SchemaTree<S> {
   readonly properties?: Readonly<Record<string, S>>;
   readonly items?: S;
   /** Of the values of a map. */

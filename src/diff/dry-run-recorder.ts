@@ -5,7 +5,7 @@
 import type { KubeObject } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { asDryRun, DryDeletions } from "../kube/dry-run.ts";
-import type { Request, Transport } from "../kube/transport.ts";
+import type { Request, RequestSender } from "../kube/transport.ts";
 
 /** An object before and after a write; undefined if it does not exist. */
 export interface RecordedWrite {
@@ -15,8 +15,8 @@ export interface RecordedWrite {
 
 const REVIEWS = "/apis/authorization.k8s.io/";
 
-export class DryRunRecorder implements Pick<Transport, "request"> {
-  readonly #transport: Pick<Transport, "request">;
+export class DryRunRecorder implements RequestSender {
+  readonly #transport: RequestSender;
   readonly #mark: string | undefined;
   /** The objects as they were last read, by their path. */
   readonly #read = new Map<string, SecretValue<KubeObject>>();
@@ -24,7 +24,7 @@ export class DryRunRecorder implements Pick<Transport, "request"> {
   readonly #deletions = new DryDeletions();
 
   /** `mark`: as in the requests of Inlay for the binding, if the user may set it. */
-  constructor(transport: Pick<Transport, "request">, mark?: string) {
+  constructor(transport: RequestSender, mark?: string) {
     this.#transport = transport;
     this.#mark = mark;
   }

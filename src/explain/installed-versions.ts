@@ -9,7 +9,7 @@ import {
 } from "../apimachinery/resources.ts";
 import { compareVersions } from "../apimachinery/versions.ts";
 import { CONTROLLER } from "../kube/identity.ts";
-import type { Transport } from "../kube/transport.ts";
+import type { RequestSender } from "../kube/transport.ts";
 import type { Reader, Reading } from "./reading.ts";
 import { type Part, section, table } from "./text.ts";
 
@@ -39,7 +39,7 @@ const LABELS = "app.kubernetes.io/name=inlay";
 
 /** `version` is that of this program. */
 export async function installedVersions(
-  { reader, transport, origin }: { reader: Reader; transport: Pick<Transport, "request">; origin: string },
+  { reader, transport, origin }: { reader: Reader; transport: RequestSender; origin: string },
   version: string,
 ): Promise<InstalledVersions> {
   const [{ gitVersion }, policies, controllers, ...crds] = await Promise.all([

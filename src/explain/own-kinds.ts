@@ -6,7 +6,7 @@ import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { ApiError } from "../kube/api-error.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import { Schemas } from "../kube/schemas.ts";
-import type { Transport } from "../kube/transport.ts";
+import type { RequestSender } from "../kube/transport.ts";
 
 const META = ["apiVersion", "kind", "metadata"];
 
@@ -22,7 +22,7 @@ interface KindsProblem {
  * moment.
  */
 export async function ownKindsProblem(
-  transport: Pick<Transport, "request">,
+  transport: RequestSender,
   discovery: Pick<Discovery, "byKindAsNamed">,
   version: string,
 ): Promise<KindsProblem | undefined> {

@@ -18,7 +18,7 @@ import {
 import { ApiError, isNotFound } from "./api-error.ts";
 import { pathOf } from "./client.ts";
 import { describeIdentity, type Identity } from "./identity.ts";
-import type { Transport } from "./transport.ts";
+import type { RequestSender } from "./transport.ts";
 
 /** The shortest lifetime that the API server grants. */
 const LIFETIME_SECONDS = 600;
@@ -26,7 +26,7 @@ const LIFETIME_SECONDS = 600;
 const LOGIN_ROLE = "inlay-vault-login";
 
 interface Sender {
-  transport: Pick<Transport, "request">;
+  transport: RequestSender;
   /** Whether this replica may send requests now. */
   mayBeSent(): boolean;
   /** The kind of the role inlay-vault-login: in an installation for one namespace, it is a Role. */

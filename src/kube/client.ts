@@ -11,7 +11,7 @@ import { type AccessRules, partsOf } from "./access-rules.ts";
 import type { List } from "./answer-text.ts";
 import { ApiError } from "./api-error.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
-import type { Request, Transport } from "./transport.ts";
+import type { Request, RequestSender } from "./transport.ts";
 
 /** What a list asks for. */
 interface PagesRequest extends Pick<Request, "deadlineMs"> {
@@ -30,7 +30,7 @@ const AIM = MAX_PAGE_CHARACTERS / 2;
 
 /** Throws ApiError; `TooLarge` for an object that is larger than MAX_CHARACTERS. */
 export async function* pages(
-  transport: Pick<Transport, "request">,
+  transport: RequestSender,
   { path, acceptMetadata, ...request }: PagesRequest,
   signal?: AbortSignal,
 ): AsyncGenerator<List, void, void> {
@@ -160,10 +160,10 @@ export const nameSelector = (name: string) =>
   `metadata.name=${name.replace(/[\\,=]/g, (character) => `\\${character}`)}`;
 
 export class Client {
-  readonly #transport: Pick<Transport, "request">;
+  readonly #transport: RequestSender;
   readonly #writes: WriteGate | undefined;
 
-  constructor(transport: Pick<Transport, "request">, writes?: WriteGate) {
+  constructor(transport: RequestSender, writes?: WriteGate) {
     this.#transport = transport;
     this.#writes = writes;
   }

@@ -7,7 +7,7 @@ import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
 import { ifFound } from "./api-error.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
-import type { Transport } from "./transport.ts";
+import type { RequestSender } from "./transport.ts";
 
 type ApiResource = Pick<Resource, "kind" | "namespaced"> & { name: string };
 
@@ -56,7 +56,7 @@ const MISSING_LIVES_MS = 1_000;
 const MAX_KNOWN = 1_000;
 
 export class Discovery {
-  readonly #transport: Pick<Transport, "request">;
+  readonly #transport: RequestSender;
   readonly #inVersion: (resource: Resource) => Promise<Resource>;
   /** The groups and versions that are served. */
   readonly #groups = new Answers<"all", Set<string>>(1);
@@ -65,7 +65,7 @@ export class Discovery {
   readonly #resources = new Answers<string, Resource[]>(MAX_KNOWN);
 
   /** `inVersion` returns the resource in the version to use, which may not be the named one. */
-  constructor(transport: Pick<Transport, "request">, inVersion = async (resource: Resource) => resource) {
+  constructor(transport: RequestSender, inVersion = async (resource: Resource) => resource) {
     this.#transport = transport;
     this.#inVersion = inVersion;
   }
@@ -181,10 +181,7 @@ export class Discovery {
 }
 
 /** What the API server lists of a kind in this version now; undefined if it does not serve it. Throws ApiError. */
-export async function listedKind(
-  transport: Pick<Transport, "request">,
-  resource: Resource,
-): Promise<ListedKind | undefined> {
+export async function listedKind(transport: RequestSender, resource: Resource): Promise<ListedKind | undefined> {
   const how = { method: "GET", path: rootOf(resource), identity: CONTROLLER } as const;
   const list = await ifFound(transport.request<{ resources?: ListedKind[] }>(how));
   return list?.resources?.find(({ name }) => name === resource.plural);

@@ -6,7 +6,7 @@ import { parsePointer } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject, ObjectRef } from "../apimachinery/objects.ts";
 import { Client, type JsonPatchOperation, type WriteGate } from "./client.ts";
 import type { Identity } from "./identity.ts";
-import type { Transport } from "./transport.ts";
+import type { RequestSender } from "./transport.ts";
 import type { WriteVersions } from "./write-versions.ts";
 
 type Arguments<Verb extends "apply" | "mergeFields" | "jsonPatch" | "createObject" | "delete"> = Parameters<
@@ -16,11 +16,7 @@ type Arguments<Verb extends "apply" | "mergeFields" | "jsonPatch" | "createObjec
 export class LosslessClient extends Client {
   readonly #versions: Pick<WriteVersions, "assertKeepsAll">;
 
-  constructor(
-    transport: Pick<Transport, "request">,
-    writes: WriteGate,
-    versions: Pick<WriteVersions, "assertKeepsAll">,
-  ) {
+  constructor(transport: RequestSender, writes: WriteGate, versions: Pick<WriteVersions, "assertKeepsAll">) {
     super(transport, writes);
     this.#versions = versions;
   }

@@ -48,8 +48,8 @@ function partsOf(
     return { what, fix: `${advice}. ${fix}`, command };
   }
   const refused = `the API server refused to ${verb} ${object} ${answer}`;
-  if (findings.length > 0) return { what: `${why}${refused}`, fix: "correct the values or the rule" };
-  const what = `${refused}; its schema, a CEL rule or an admission policy forbids the binding's values`;
+  const guess = "its schema, a CEL rule or an admission policy forbids the binding's values";
+  const what = findings.length > 0 ? `${why}${refused}` : `${refused}; ${guess}`;
   return { what, fix: "correct the values or the rule" };
 }
 

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { ApiError } from "./api-error.ts";
 import type { Client } from "./client.ts";
 import { CONTROLLER, MARK_KEY } from "./identity.ts";
-import type { Transport } from "./transport.ts";
+import type { RequestSender } from "./transport.ts";
 
 /** The reason of the ApiError beyond the limit. */
 export const OVER_BUDGET = "OverBudget";
@@ -49,7 +49,7 @@ export class RequestBudget {
   }
 
   /** A transport whose requests count and are marked. */
-  limit(transport: Pick<Transport, "request">): Pick<Transport, "request"> {
+  limit(transport: RequestSender): RequestSender {
     return {
       request: async (request, signal) => {
         const work = request.identity === CONTROLLER ? undefined : this.#work.getStore();

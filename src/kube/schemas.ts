@@ -10,7 +10,7 @@ import type { KindSchema, OpenApiSchema } from "../apimachinery/openapi.ts";
 import { MAX_DEFINITION_CHARACTERS } from "./answer-text.ts";
 import { rootOf } from "./client.ts";
 import { CONTROLLER } from "./identity.ts";
-import type { Transport } from "./transport.ts";
+import type { RequestSender } from "./transport.ts";
 
 interface Index {
   paths: Record<string, { serverRelativeURL: string }>;
@@ -36,13 +36,13 @@ const INDEX = "/openapi/v3";
 const PREFIX = "#/components/schemas/";
 
 export class Schemas {
-  readonly #transport: Pick<Transport, "request">;
+  readonly #transport: RequestSender;
   readonly #documents = new Map<string, Document>();
   readonly #listeners: SchemaListener[] = [];
   readonly #index = new Answers<typeof INDEX, Index>(1);
   #revision = 0;
 
-  constructor(transport: Pick<Transport, "request">) {
+  constructor(transport: RequestSender) {
     this.#transport = transport;
   }
 

@@ -81,6 +81,9 @@ const REPEATABLE = new Set([
   "ERR_HTTP2_INVALID_SESSION",
 ]);
 
+/** What most clients need of the transport. */
+export type RequestSender = Pick<Transport, "request">;
+
 export class Transport {
   readonly #credentials: Credentials;
   readonly #deadlineMs: number;

@@ -16,7 +16,7 @@ import { METADATA_ONLY, pathOf } from "./client.ts";
 import { listedKind } from "./discovery.ts";
 import { CONTROLLER, type Identity } from "./identity.ts";
 import type { Schemas } from "./schemas.ts";
-import type { Transport } from "./transport.ts";
+import type { RequestSender } from "./transport.ts";
 
 interface Version extends KindSchema {
   name: string;
@@ -157,7 +157,7 @@ const CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const OURS = "inlay.dev";
 
 export class WriteVersions {
-  readonly #transport: Pick<Transport, "request">;
+  readonly #transport: RequestSender;
   readonly #schemas: Pick<Schemas, "of" | "addressesIn">;
   readonly #mayReadCrds: boolean;
   readonly #crds = new Answers<string, Answer>(MAX_KNOWN);
@@ -168,11 +168,7 @@ export class WriteVersions {
   /**
    * Without permission to read CustomResourceDefinitions, it uses the published schemas, which change a moment later.
    */
-  constructor(
-    transport: Pick<Transport, "request">,
-    schemas: Pick<Schemas, "of" | "addressesIn">,
-    mayReadCrds: boolean,
-  ) {
+  constructor(transport: RequestSender, schemas: Pick<Schemas, "of" | "addressesIn">, mayReadCrds: boolean) {
     this.#transport = transport;
     this.#schemas = schemas;
     this.#mayReadCrds = mayReadCrds;
