@@ -11,6 +11,7 @@ export type Source = SecretBinding["spec"]["sources"][number];
 export type Target = SecretBinding["spec"]["targets"][number];
 export type Field = NonNullable<Target["fields"]>[number];
 export type Status = Omit<StoredStatus, "targets"> & { targets?: TargetStatus[] };
+type ProblemTarget = NonNullable<NonNullable<Status["problems"]>[number]["target"]>;
 /** The record of one object in the status: its outcome, and the fields that the binding owns there. */
 export type TargetStatus = Omit<Extract<StoredRecord, { name: string }>, "objects"> & {
   /** The target selects this object instead of naming it. The status groups such objects by their state. */
@@ -29,15 +30,8 @@ export const missingPermissionsCommand = (namespace: string | undefined, name: s
   `kubectl get secretbinding ${name} -n ${namespace} -o jsonpath='{.status.missingPermissions}'`;
 
 /** The target of a problem in the status, in words. Without a name, its objects are not known. */
-export const describeTarget = ({
-  kind,
-  namespace,
-  name,
-}: {
-  kind: string;
-  namespace?: string;
-  name?: string;
-}): string => (name === undefined ? `${kind} objects` : describeObject(kind, namespace, name));
+export const describeTarget = ({ kind, namespace, name }: Omit<ProblemTarget, "apiVersion">): string =>
+  name === undefined ? `${kind} objects` : describeObject(kind, namespace, name);
 
 export const namespaceIn = (key: string): string => key.slice(0, key.indexOf("/"));
 

@@ -17,28 +17,24 @@ const refused = new Map([
 /** Throws Problem: InvalidBinding, or ForbiddenPath for fields that the API server accepts but never returns. */
 export function assertManifest(group: string, kind: string, manifest: JsonObject): void {
   if (nestsDeeper(manifest, MAX_VALUE_LEVELS))
-    throw new Problem(
-      "InvalidBinding",
-      `the manifest has more than ${MAX_VALUE_LEVELS} levels; nest fewer objects and lists`,
-    );
+    throw invalid(`the manifest has more than ${MAX_VALUE_LEVELS} levels; nest fewer objects and lists`);
   for (const key of Object.keys(manifest)) {
     const why = refused.get(key);
-    if (why !== undefined) throw new Problem("InvalidBinding", `a manifest can't contain ${key}: ${why}; remove it`);
+    if (why !== undefined) throw invalid(`a manifest can't contain ${key}: ${why}; remove it`);
     assertReadablePath(group, kind, new FieldPath([{ kind: "key", key }]));
   }
   const { metadata } = manifest;
   if (metadata === undefined) return;
-  if (!isObject(metadata)) throw new Problem("InvalidBinding", "metadata of a manifest must be an object");
+  if (!isObject(metadata)) throw invalid("metadata of a manifest must be an object");
   for (const [key, map] of Object.entries(metadata)) {
     if (key !== "labels" && key !== "annotations") {
       const why = key === "name" || key === "namespace" ? ", which the target sets" : "";
-      throw new Problem(
-        "InvalidBinding",
-        `metadata of a manifest can contain only labels and annotations; remove ${key}${why}`,
-      );
+      throw invalid(`metadata of a manifest can contain only labels and annotations; remove ${key}${why}`);
     }
     if (isObject(map) && Object.hasOwn(map, CREATED_BY)) {
-      throw new Problem("InvalidBinding", `only Inlay writes ${CREATED_BY}; remove it from the manifest`);
+      throw invalid(`only Inlay writes ${CREATED_BY}; remove it from the manifest`);
     }
   }
 }
+
+const invalid = (what: string): Problem => new Problem("InvalidBinding", what);

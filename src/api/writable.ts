@@ -24,22 +24,20 @@ const refusedRoots = new Map([
   ["status", "it belongs to the controller of the object"],
 ]);
 
+const forbidden = (what: string): Problem => new Problem("ForbiddenPath", what);
+
 /**
  * Throws Problem("ForbiddenPath") for apiVersion, kind, status and all of metadata except single annotations and
  * labels; Problem("InvalidPath") for an annotation's key that should be quoted.
  */
 export function assertWritablePath(path: FieldPath): void {
   const [root, map, key, ...below] = path.segments.map((segment) => (segment.kind === "key" ? segment.key : ""));
-  if (root === undefined)
-    throw new Problem("ForbiddenPath", "the whole object can't be written; name one of its fields");
+  if (root === undefined) throw forbidden("the whole object can't be written; name one of its fields");
   const why = refusedRoots.get(root);
-  if (why !== undefined) throw new Problem("ForbiddenPath", `${path} can't be written: ${why}; name another field`);
+  if (why !== undefined) throw forbidden(`${path} can't be written: ${why}; name another field`);
   if (root !== "metadata") return;
   if ((map !== "annotations" && map !== "labels") || key === undefined) {
-    throw new Problem(
-      "ForbiddenPath",
-      `${path} can't be written: in metadata, a binding can write only single annotations and labels`,
-    );
+    throw forbidden(`${path} can't be written: in metadata, a binding can write only single annotations and labels`);
   }
   if (below.length > 0) {
     const instead = `metadata.${map}[${quoted([key, ...below].join("."))}]`;
@@ -58,9 +56,6 @@ export const isWritablePath = (path: FieldPath) => attemptSync(() => assertWrita
 export function assertReadablePath(group: string, kind: string, path: FieldPath): void {
   const [root] = path.segments;
   if (group === "" && kind === "Secret" && root?.kind === "key" && root.key === "stringData") {
-    throw new Problem(
-      "ForbiddenPath",
-      `${path} can't be written: the API server never returns that field; write data instead`,
-    );
+    throw forbidden(`${path} can't be written: the API server never returns that field; write data instead`);
   }
 }

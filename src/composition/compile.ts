@@ -100,6 +100,7 @@ function topmost(paths: readonly FieldPath[]): FieldPath[] {
 
 /** The schema of a SecretBinding. A CRD's schema has no references. */
 export const BINDING_SCHEMA = bindingSchema as unknown as OpenApiSchema;
+export const SPEC_SCHEMA = BINDING_SCHEMA.properties?.["spec"] ?? {};
 
 const UNKNOWN_FIELDS = "x-kubernetes-preserve-unknown-fields";
 
@@ -258,13 +259,15 @@ function compileBase(base: JsonObject, kind: ClaimKind, place: string): Compiled
           `a ${kind.kind} is cluster-scoped; set the namespace of its bindings`,
         );
     },
-    () => {
-      const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
-      if (wrong instanceof Problem)
-        throwFirst(allIn(wrong).map((each) => new Problem("InvalidComposition", each.within(place))));
-    },
+    () => throwFirst(mistakesIn(spec).map((each) => new Problem("InvalidComposition", each.within(place)))),
   );
   return { metadata: metadata as BaseMetadata, spec };
+}
+
+/** What the schema of a SecretBinding refuses in a spec. Missing fields are no mistake. */
+export function mistakesIn(spec: JsonObject): readonly Problem[] {
+  const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
+  return wrong === undefined ? [] : allIn(wrong);
 }
 
 function assertTexts(map: unknown, place: string): void {

@@ -11,10 +11,9 @@ import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { allIn, allOf, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { longList, missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { sizeOf } from "../transform/budget.ts";
-import { checkManifest } from "../transform/schema-check.ts";
 import { isMetadataOnly } from "./allowed-paths.ts";
 import { type Claim, claimObject, namespaceOfClaim } from "./claim.ts";
-import { assertSupported, BINDING_SCHEMA, type CompiledBinding, type CompiledComposition } from "./compile.ts";
+import { assertSupported, type CompiledBinding, type CompiledComposition, mistakesIn, SPEC_SCHEMA } from "./compile.ts";
 import { applyPatch } from "./patches/apply.ts";
 import type { CompiledPatch } from "./patches/compile.ts";
 import { copyJson } from "./patches/merge.ts";
@@ -24,12 +23,6 @@ import { Work } from "./patches/work.ts";
 interface WrittenPatch {
   readonly patch: CompiledPatch;
   readonly paths: readonly FieldPath[];
-}
-
-/** A field of a binding that names namespaces, and its value. */
-interface NamespaceField {
-  path: FieldPath;
-  value: JsonValue;
 }
 
 /** Throws Problem("OutOfReach") if a patch wrote another namespace than `home`, the claim's. */
@@ -47,8 +40,11 @@ function assertWithinReach(composed: JsonObject, written: readonly WrittenPatch[
   );
 }
 
-/** All fields with the name `namespace` or `namespaceSelector`, and the selectors of targets of the kind Namespace. */
-function* namespaceFields(value: JsonValue, at: FieldPath): Generator<NamespaceField> {
+/**
+ * All fields that name namespaces, with their values: those with the name `namespace` or `namespaceSelector`, and the selectors of targets of the
+ * kind Namespace.
+ */
+function* namespaceFields(value: JsonValue, at: FieldPath): Generator<{ path: FieldPath; value: JsonValue }> {
   if (Array.isArray(value)) {
     for (const [index, each] of value.entries()) yield* namespaceFields(each, at.with({ kind: "index", index }));
     return;
@@ -148,7 +144,6 @@ const MAX_LENGTH = DEFAULT_LIMITS.bindingBytes;
 /** The memory of a value beyond its text. */
 const PER_VALUE = 32;
 const OWN_KEY = /^inlay\.dev\//;
-const SPEC_SCHEMA = BINDING_SCHEMA.properties?.["spec"] ?? {};
 
 export function composeBinding(composition: CompiledComposition, entry: CompiledBinding, claim: Claim): ComposedEntry {
   const missing: MissingField[] = [];
@@ -213,11 +208,12 @@ function compose(
     () => assertSameExpressions(base.spec, composed, written, place, work),
     () => assertValid(spec, missing, failed, place),
     () => nameOf(metadata["name"] ?? `${claim.name}-${entry}`, place),
-    () => textsOf(metadata["labels"], base.metadata.labels, place, "metadata.labels"),
-    () => textsOf(metadata["annotations"], base.metadata.annotations, place, "metadata.annotations"),
+    () => textsOf("labels", metadata, base.metadata, place),
+    () => textsOf("annotations", metadata, base.metadata, place),
   );
   const patched = [...new Set(written.map(({ patch }) => patch.writes.text))];
-  return { name, labels, annotations, spec, patched, size: memoryOf({ ...composed, spec }) };
+  const { characters, elements } = sizeOf({ ...composed, spec });
+  return { name, labels, annotations, spec, patched, size: characters + elements * PER_VALUE };
 }
 
 /**
@@ -235,10 +231,10 @@ function grantNamedSources(
       const place = FieldPath.parse("spec.sources").with({ kind: "index", index }, ...keys.map(keySegment));
       return written.some(({ paths }) => paths.some((path) => mayOverlap(path, place)));
     };
-    for (const type of ["secret", "configMap"] as const) {
+    for (const [type, ofKind] of Object.entries({ secret: "Secret", configMap: "ConfigMap" })) {
       const named = at(source, type);
-      if (!isObject(named)) continue;
-      if (isGivenAt(type, "name") && !isClaimItself(type, named, claim, kind)) named["granted"] = true;
+      const isClaim = isMetadataOnly(kind) && kind.kind === ofKind && isObject(named) && refersTo(named, claim);
+      if (isObject(named) && isGivenAt(type, "name") && !isClaim) named["granted"] = true;
     }
     for (const store of Object.keys(isObject(source) ? source : {})) {
       const connection = at(source, store, "connection");
@@ -246,11 +242,6 @@ function grantNamedSources(
         connection["granted"] = true;
     }
   }
-}
-
-function memoryOf(value: JsonValue): number {
-  const { characters, elements } = sizeOf(value);
-  return characters + elements * PER_VALUE;
 }
 
 /** The path with elements by index, as far as they exist. */
@@ -264,15 +255,8 @@ function placed({ segments }: FieldPath, object: JsonObject): FieldPath {
   return new FieldPath(found);
 }
 
-function isClaimItself(
-  type: "secret" | "configMap",
-  { name, namespace }: JsonObject,
-  claim: Claim,
-  kind: CompiledComposition["kind"],
-): boolean {
-  if (!isMetadataOnly(kind) || kind.kind !== (type === "secret" ? "Secret" : "ConfigMap")) return false;
-  return name === claim.name && (namespace === undefined || namespace === claim.namespace);
-}
+const refersTo = ({ name, namespace }: JsonObject, claim: Claim): boolean =>
+  name === claim.name && (namespace === undefined || namespace === claim.namespace);
 
 /** Checked before everything else, because the fields of the claim may be large. */
 function assertSmall(composed: JsonObject, place: string): void {
@@ -296,7 +280,6 @@ function assertValid(
   failed: readonly string[],
   place: string,
 ): void {
-  const wrong = attemptSync(() => checkManifest({ spec }, BINDING_SCHEMA, () => undefined));
   const lacking = [
     ...missingFields(SPEC_SCHEMA, spec, "spec").map((path) => ({ path, what: `${path} is required` })),
     ...wrongChoices(SPEC_SCHEMA, spec).map(({ path, rule }) => ({
@@ -306,7 +289,7 @@ function assertValid(
   ];
   const isIndependent = (path = "") => !failed.some((to) => isAround(path, to));
   throwFirst([
-    ...(wrong instanceof Problem ? allIn(wrong) : [])
+    ...mistakesIn(spec)
       .filter(({ at: [path] }) => isIndependent(path))
       .map((each) => new Problem("InvalidValue", each.within(place))),
     ...lacking
@@ -333,18 +316,19 @@ const invalid = (place: string, what: string): Problem => new Problem("InvalidVa
 
 /** Labels or annotations. Those of Inlay can't come from a claim. */
 function textsOf(
-  value: JsonValue | undefined,
-  base: Readonly<Record<string, string>> = {},
+  map: "labels" | "annotations",
+  composed: JsonObject,
+  { [map]: base = {} }: CompiledBinding["base"]["metadata"],
   place: string,
-  field: string,
 ): Record<string, string> {
-  const texts = Object.entries(isObject(value ?? null) ? (value as JsonObject) : {}).filter(
-    ([key, each]) => !OWN_KEY.test(key) || base[key] === each,
-  );
+  const all = Object.entries(fieldsAt(composed, map));
+  const texts = all.filter(([key, each]) => !OWN_KEY.test(key) || base[key] === each);
   throwFirst(
     texts
       .filter(([, each]) => typeof each !== "string")
-      .map(([key]) => invalid(place, `${field}[${key}] must be a string; change its type by the transform convert`)),
+      .map(([key]) =>
+        invalid(place, `metadata.${map}[${key}] must be a string; change its type by the transform convert`),
+      ),
   );
   return Object.fromEntries(texts) as Record<string, string>;
 }

@@ -4,6 +4,7 @@ import type { JsonObject, JsonValue } from "../../apimachinery/objects.ts";
 import { attemptSync, Problem } from "../../apimachinery/problem.ts";
 import type { CompiledPatch } from "./compile.ts";
 import { expandWildcards, getField, removeField } from "./fields.ts";
+import { invalid } from "./go/value.ts";
 import { copyJson, mergeValue } from "./merge.ts";
 import { type CompositePath, isConcrete } from "./path.ts";
 import type { Work } from "./work.ts";
@@ -44,10 +45,7 @@ function assertFits(value: JsonValue, { maxItems = Infinity, transforms, combine
 
 function assertShort(value: JsonValue, maxItems = Infinity): void {
   if (Array.isArray(value) && value.length > maxItems)
-    throw new Problem(
-      "InvalidValue",
-      `the list has ${value.length} elements, and the binding takes at most ${maxItems}`,
-    );
+    throw invalid(`the list has ${value.length} elements, and the binding takes at most ${maxItems}`);
 }
 
 function writeValue(patch: CompiledPatch, value: JsonValue, into: JsonObject, work: Work): FieldPath[] {
@@ -55,7 +53,7 @@ function writeValue(patch: CompiledPatch, value: JsonValue, into: JsonObject, wo
   assertShort(value, maxItems);
   const paths = isConcrete(writes) ? [writes.segments] : expandWildcards(into, writes.segments);
   if (paths.length === 0 && (patch.isRequired || hasElements(writes, into)))
-    throw new Problem("InvalidValue", "[*] matches no field; it matches only existing fields, so write them first");
+    throw invalid("[*] matches no field; it matches only existing fields, so write them first");
   if (value === null) {
     // From the last to the first, because removing an element changes the indices after it.
     for (const path of paths.toReversed()) removeField(into, path);

@@ -31,12 +31,9 @@ const NAMED: Readonly<Record<string, string>> = {
 
 const isPrintable = (character: string): boolean => PRINTABLE.test(character);
 
-function quote(text: string, isAscii: boolean): string {
-  return `"${Array.from(text, (character) => escaped(character, '"', isAscii)).join("")}"`;
-}
-
-function quoteCharacter(character: string, isAscii: boolean): string {
-  return `'${escaped(character, "'", isAscii)}'`;
+/** The text in quotation marks. */
+function quote(text: string, mark: '"' | "'", isAscii: boolean): string {
+  return mark + Array.from(text, (character) => escaped(character, mark, isAscii)).join("") + mark;
 }
 
 /** The character of a number; the replacement character if there is none. */
@@ -126,7 +123,7 @@ function stringText(text: string, directive: Directive): string {
   if (verb === "x" || verb === "X") return bytesText(text, directive);
   const short = truncated(text, directive);
   if (verb !== "q" && !goSyntax) return padded(short, directive);
-  return padded(sharp && canBackquote(short) ? `\`${short}\`` : quote(short, plus), directive);
+  return padded(sharp && canBackquote(short) ? `\`${short}\`` : quote(short, '"', plus), directive);
 }
 
 function bytesText(text: string, directive: Directive): string {
@@ -147,7 +144,7 @@ function integerText(value: bigint, directive: Directive): string {
     case "c":
       return padded(characterOf(value), directive);
     case "q":
-      return padded(quoteCharacter(characterOf(value), directive.plus), directive);
+      return padded(quote(characterOf(value), "'", directive.plus), directive);
     case "U":
       return padded(unicodeText(value, directive), { ...directive, zero: false });
     default:
@@ -251,11 +248,6 @@ const FLAGS = /[#0+\- ]*/y;
 const DIGITS = /\d+/y;
 const INDEX = /\[(\d+)\]/y;
 
-/** Throws Problem("InvalidComposition") unless the directives take exactly so many values, with existing verbs. */
-function parseFormat(fmt: string, values: number, place: string): (string | ParsedDirective)[] {
-  return new Parser(fmt, values, place).parse();
-}
-
 class Parser {
   readonly #fmt: string;
   readonly #values: number;
@@ -270,6 +262,7 @@ class Parser {
     this.#place = place;
   }
 
+  /** Throws Problem("InvalidComposition") unless the directives take exactly so many values, with existing verbs. */
   parse(): (string | ParsedDirective)[] {
     const parts: (string | ParsedDirective)[] = [];
     for (;;) {
@@ -370,7 +363,7 @@ export function compileFormat(fmt: string, args: number, place: string): (values
 
 /** Like `compileFormat`, for values within a chain of transforms. */
 export function compileGoFormat(fmt: string, args: number, place: string): (values: readonly GoValue[]) => string {
-  const parts = parseFormat(fmt.toWellFormed(), args, place);
+  const parts = new Parser(fmt.toWellFormed(), args, place).parse();
   return (values) => {
     const to = new TextBuilder();
     for (const part of parts) {

@@ -70,18 +70,16 @@ function convert(value: GoValue, target: Target, format: Format): GoValue {
   throw invalid(`convert can't convert ${typeOf(value)} to ${target} with the format ${format}`);
 }
 
-const RULES: Readonly<Record<string, string>> = {
-  int64: "a whole number of 64 bits, such as 5432 or -7",
-  bool: "one of 1, t, T, TRUE, true, True, 0, f, F, FALSE, false and False",
-  float64: "a number such as 0.5 or 2e9 that a float64 can hold",
-};
+const PARSERS = {
+  int64: [parseInteger, "a whole number of 64 bits, such as 5432 or -7"],
+  bool: [parseBoolean, "one of 1, t, T, TRUE, true, True, 0, f, F, FALSE, false and False"],
+  float64: [parseFloat64, "a number such as 0.5 or 2e9 that a float64 can hold"],
+} as const;
 
 function fromText(text: string, target: Target): GoValue {
-  const parse = { int64: parseInteger, bool: parseBoolean, float64: parseFloat64 }[
-    target as "int64" | "bool" | "float64"
-  ];
+  const [parse, rule] = PARSERS[target as keyof typeof PARSERS];
   const parsed = parse(text);
-  if (parsed === undefined) throw invalid(`the string is not ${RULES[target]}`);
+  if (parsed === undefined) throw invalid(`the string is not ${rule}`);
   return parsed;
 }
 

@@ -144,7 +144,7 @@ export class ClaimReconciler {
     for (const each of own) {
       const { uid } = each.metadata;
       const claimUID = composedFrom(each)?.claimUID;
-      if (claimUID !== undefined && state.own.get(bindingKey(each))?.uid !== uid)
+      if (claimUID !== undefined && state.ownOf(each) === undefined)
         state.own.set(bindingKey(each), { uid, claim, claimUID });
     }
     return own;
@@ -222,8 +222,8 @@ const notCreated = (problem: Problem): Problem =>
 
 /** Whether the binding was composed for the claim. */
 function isOwn({ composition, state, key }: ClaimRef, binding: SecretBinding): boolean {
-  const known = state.own.get(bindingKey(binding));
-  if (known?.uid === binding.metadata.uid) return known.claim === key;
+  const known = state.ownOf(binding);
+  if (known !== undefined) return known.claim === key;
   const from = composedFrom(binding);
   return from?.composition === composition && from.claim === key;
 }

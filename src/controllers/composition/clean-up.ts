@@ -34,7 +34,7 @@ export interface CleanUpServices extends GeneratedBindingServices {
   serverTime(): number;
 }
 
-type Index = Pick<ComposedIndex, "claimsOf" | "bindingsOf">;
+type Index = Pick<ComposedIndex, "allOf">;
 type Reports = Pick<Reporter, "hold" | "isHeld" | "removeFinalizer">;
 
 /** How long a deleted composition waits for the deletion of its bindings before it looks for more bindings with its labels. */
@@ -63,7 +63,7 @@ export class CleanUp {
       return DONE;
     }
     const isListed = this.#services.bindings.state.phase === "synced";
-    const left = composition.spec.deletionPolicy === "Orphan" ? [] : this.#bindingsOf(composition.metadata.name);
+    const left = composition.spec.deletionPolicy === "Orphan" ? [] : this.#index.allOf(composition.metadata.name);
     if (left.length === 0 && isListed) return this.#end(composition);
     const isKept = await attempt(this.#isKindDeleted(composition));
     if (isKept === true) {
@@ -75,11 +75,6 @@ export class CleanUp {
 
   forget({ uid }: BindingComposition["metadata"]): void {
     this.#since.delete(uid);
-  }
-
-  #bindingsOf(name: string): SecretBinding[] {
-    const claims = [...this.#index.claimsOf(name)];
-    return claims.flatMap((claim) => this.#index.bindingsOf(name, claim, Number.POSITIVE_INFINITY));
   }
 
   /** With the kind of the composition, or with that of its bindings, everything of Inlay is being deleted, or was. */

@@ -80,6 +80,11 @@ export class ComposedIndex {
     return found;
   }
 
+  /** All bindings of the composition, however many have the labels. */
+  allOf(composition: string): SecretBinding[] {
+    return [...this.claimsOf(composition)].flatMap((claim) => this.bindingsOf(composition, claim, Infinity));
+  }
+
   #put(key: string, now: string | undefined): void {
     const before = this.#labelled.get(key);
     if (before === now) return;

@@ -1,4 +1,5 @@
 /** What the controller knows of a composition: its compiled form, and the state of each of its claims. */
+import { bindingKey, type SecretBinding } from "../../api/binding.ts";
 import type { BindingComposition } from "../../api/composition.ts";
 import { isRefreshRequested, refreshOf } from "../../api/refresh.ts";
 import { Counts } from "../../apimachinery/maps.ts";
@@ -73,6 +74,12 @@ export class CompositionState {
 
   get records(): ReadonlyMap<string, ClaimRecord> {
     return this.#records;
+  }
+
+  /** What is known of a binding, whatever its present labels say. */
+  ownOf({ metadata }: SecretBinding): OwnBinding | undefined {
+    const known = this.own.get(bindingKey({ metadata }));
+    return known?.uid === metadata.uid ? known : undefined;
   }
 
   /** Keeps the state of a claim, or forgets it. */

@@ -42,7 +42,7 @@ interface ProducerServices {
   exists(composition: string): boolean | undefined;
   stateOf(composition: string): CompositionState | undefined;
   claims: Pick<Claims, "get">;
-  index: Pick<ComposedIndex, "bindingsOf" | "claimsOf">;
+  index: Pick<ComposedIndex, "allOf" | "bindingsOf">;
 }
 
 /** Each binding is called, however many have the labels. */
@@ -101,9 +101,7 @@ export class Producers {
   /** Call it when the composition is deleted. From then on, no composition generates the bindings that it left. */
   gone(composition: string): void {
     this.#asked.delete(composition);
-    const { index } = this.#services;
-    for (const claim of index.claimsOf(composition))
-      for (const binding of index.bindingsOf(composition, claim, ALL)) this.#changed(bindingKey(binding));
+    for (const binding of this.#services.index.allOf(composition)) this.#changed(bindingKey(binding));
   }
 
   bindingGone(composition: string, key: string): void {
@@ -156,10 +154,7 @@ async function accept(
   const preferred = await attempt(services.discovery.byKindInGroup(apiVersion, kind));
   if (preferred instanceof Problem) return preferred;
   const identity = serviceAccountIdentity(spec.serviceAccount.namespace, spec.serviceAccount.name);
-  const ownOf = (each: SecretBinding) => {
-    const known = state.own.get(bindingKey(each));
-    return known?.uid === each.metadata.uid ? known : undefined;
-  };
+  const ownOf = (each: SecretBinding) => state.ownOf(each);
   const generated =
     before?.identity === identity
       ? before.generated

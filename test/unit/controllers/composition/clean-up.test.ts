@@ -45,7 +45,7 @@ describe("a deleted composition", () => {
       log: { info: () => {}, warn: () => {} },
       serverTime: () => Date.now(),
     };
-    const index = { claimsOf: () => ["claim"].values(), bindingsOf: () => bindings };
+    const index = { allOf: () => bindings };
     const reporter = {
       isHeld: () => true,
       hold: async () => ({}),

@@ -30,7 +30,7 @@ describe("the composition of a binding", () => {
       exists: () => exists,
       stateOf: () => state,
       claims: { get: () => "unknown" },
-      index: { bindingsOf: () => [binding], claimsOf: () => [CLAIM].values() },
+      index: { bindingsOf: () => [binding], allOf: () => [binding] },
     });
     producers.onChange((key) => changed.push(key));
   });
