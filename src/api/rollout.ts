@@ -20,16 +20,10 @@ export function digestParts(id: string): { source: string; key: string } {
   return { source: id.slice(0, slash), key: id.slice(slash + 1) };
 }
 
+type Step = NonNullable<RolloutSpec["steps"]>[number];
+
 /** The workloads that restart together: those of a step, or of a rollout without steps. */
-export interface Group
-  extends Pick<
-    RolloutSpec,
-    "consumersOf" | "consumersOfTargets" | "consumersBy" | "kinds" | "ownedByTargets" | "targets"
-  > {
-  name?: string;
-  timeout?: string;
-  onFailure: "Halt" | "Continue";
-}
+export type Group = Partial<Step> & Required<Pick<Step, "kinds" | "onFailure">>;
 
 /** The kinds of workloads that a step looks for, as spec.rollout.kinds has by default. */
 const STEP_KINDS: Group["kinds"] = ["Deployment", "StatefulSet", "DaemonSet"];
