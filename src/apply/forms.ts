@@ -6,12 +6,11 @@ import type { TargetStatus } from "../api/binding.ts";
 import { type FieldPath, isNameable, type Segment } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
 import { isSameQuantity } from "../apimachinery/quantity.ts";
 import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { textOf } from "./elements.ts";
-import { type FieldLocation, locate } from "./locate.ts";
+import { type FieldLocation, locateIn } from "./locate.ts";
 import { heldPart, holds, isLeaf, nodesAt } from "./ownership.ts";
 
 /**
@@ -49,7 +48,7 @@ export function isStored(
   shape: TargetShape,
   { isAsWritten, place }: { isAsWritten: boolean; place?: FieldLocation },
 ): boolean {
-  const where = place ?? placeOf(live, field, shape);
+  const where = place ?? locateIn(field.path, shape, live);
   const form = formIn(live, field, manager, shape, where);
   if (form === "same") return true;
   if (where === undefined || form === "other" || (form === "similar" && !isAsWritten)) return false;
@@ -63,7 +62,7 @@ export function formIn(
   field: Written,
   manager: string,
   shape: TargetShape,
-  place = placeOf(live, field, shape),
+  place = locateIn(field.path, shape, live),
   wasThere = false,
 ): Form {
   if (place === undefined || place.missing) return "other";
@@ -85,15 +84,10 @@ export function pathByKeys(path: FieldPath, { held, within }: Pick<FieldLocation
   return within ? held.with(...path.segments.slice(held.segments.length)) : held;
 }
 
-function placeOf(live: KubeObject, { path }: Written, shape: TargetShape): FieldLocation | undefined {
-  const place = attemptSync(() => locate(path, shape, live));
-  return place instanceof Problem ? undefined : place;
-}
-
 /** The form in which an object holds the value of a field that the binding has not written, whatever others have beside it. */
 export function formBeside(live: KubeObject, field: Written, shape: TargetShape): Form {
   const { path, value } = field;
-  const place = placeOf(live, field, shape);
+  const place = locateIn(path, shape, live);
   const where: Where = { path, shape, rest: "theirs", isInOne: place?.within ?? false };
   return compare(value.reveal(), path.get(live) as JsonValue | undefined, where);
 }

@@ -80,6 +80,12 @@ export function locate(path: FieldPath, shape: TargetShape, live: unknown): Fiel
   return { held: new FieldPath(held), keys, within, duplicate, at: new FieldPath(at), missing, unidentified };
 }
 
+/** Undefined if the path does not fit the object, or several elements match. */
+export function locateIn(path: FieldPath, shape: TargetShape, live: unknown): FieldLocation | undefined {
+  const place = attemptSync(() => locate(path, shape, live));
+  return place instanceof Problem ? undefined : place;
+}
+
 /**
  * The API server identifies elements only by keys. A write by further conditions would change the element with these
  * keys.

@@ -12,7 +12,7 @@ import type { PlannedField } from "../transform/plan-types.ts";
 import type { TargetShape } from "../transform/target-shape.ts";
 import { namesIn, placeOfName } from "./elements.ts";
 import { isAsLastWritten, isStored, pathByKeys } from "./forms.ts";
-import { locate } from "./locate.ts";
+import { locateIn } from "./locate.ts";
 import { fieldsOf, isLeaf, isOfOtherVersion, merged, otherEntries, otherHolders, ownEntries } from "./ownership.ts";
 import { withValues } from "./patch.ts";
 
@@ -121,11 +121,10 @@ export function decideWhole(
 /** The fields, with paths that name elements by their keys. */
 export const fieldsByKeys = ({ fields, object }: Whole, shape: TargetShape): (PlannedField & { at: FieldPath })[] =>
   fields.map((field) => {
-    const place = attemptSync(() => locate(field.path, shape, object));
+    const place = locateIn(field.path, shape, object);
     // The API server adds missing keys.
     const isKnown = (own: JsonObject) => Object.values(own).every((key) => key !== undefined);
-    const hasKeys = !(place instanceof Problem) && place.keys.every(isKnown);
-    return { ...field, at: hasKeys ? pathByKeys(field.path, place) : field.path };
+    return { ...field, at: place?.keys.every(isKnown) ? pathByKeys(field.path, place) : field.path };
   });
 
 /**

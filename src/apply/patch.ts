@@ -2,6 +2,7 @@
  * Plans a JSON Patch for paths into lists and objects that server-side apply replaces as a whole. All other elements and
  * fields stay. Pure.
  */
+import jsonPatch, { type AddOperation, type ReplaceOperation } from "fast-json-patch";
 import { FieldPath, type Segment, step } from "../apimachinery/field-path.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
@@ -65,8 +66,8 @@ class Draft {
       const isLast = position === path.segments.length - 1;
       if (place === undefined || child === undefined || child === null || isLast) {
         const added = this.#valueFor(path, position, value);
-        if (place === undefined || child === undefined) this.#add(node, at, segment, added);
-        else this.#replace(node, at.with(place), child, added);
+        if (place === undefined || child === undefined) this.#add(at, segment, added);
+        else this.#replace(at.with(place), child, added);
         return;
       }
       at = at.with(place);
@@ -97,23 +98,20 @@ class Draft {
     return { ...this.#shape.elementOf(path.upTo(position), segment.conditions), ...(below as JsonObject) };
   }
 
-  #add(node: JsonObject | JsonValue[], at: FieldPath, segment: Segment, value: JsonValue): void {
+  #add(at: FieldPath, segment: Segment, value: JsonValue): void {
     this.isTestable = false;
-    const own = structuredClone(value);
-    if (Array.isArray(node)) node.push(own);
-    else if (segment.kind === "key") node[segment.key] = own;
-    const pointer = segment.kind === "key" ? at.with(segment).toJsonPointer() : `${at.toJsonPointer()}/-`;
-    this.changes.push({ op: "add", path: pointer, value });
+    const path = segment.kind === "key" ? at.with(segment).toJsonPointer() : `${at.toJsonPointer()}/-`;
+    this.#change({ op: "add", path, value });
   }
 
-  #replace(node: JsonObject | JsonValue[], at: FieldPath, before: JsonValue, value: JsonValue): void {
+  #replace(at: FieldPath, before: JsonValue, value: JsonValue): void {
     this.#test(at, before);
-    if (sameJson(before, value)) return;
-    const last = at.segments.at(-1);
-    const own = structuredClone(value);
-    if (Array.isArray(node) && last?.kind === "index") node[last.index] = own;
-    else if (!Array.isArray(node) && last?.kind === "key") node[last.key] = own;
-    this.changes.push({ op: "replace", path: at.toJsonPointer(), value });
+    if (!sameJson(before, value)) this.#change({ op: "replace", path: at.toJsonPointer(), value });
+  }
+
+  #change(operation: AddOperation<JsonValue> | ReplaceOperation<JsonValue>): void {
+    this.changes.push(operation);
+    jsonPatch.applyOperation(this.after, structuredClone(operation));
   }
 
   /** The API server compares texts, so an unchanged fraction or object may differ. These are not tested. */

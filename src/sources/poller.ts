@@ -18,10 +18,10 @@ interface Entry {
   /** The bindings that need the answer, each with its interval. */
   readonly subscribers: Map<string, number>;
   /** The shortest interval. Undefined if it must be computed again. */
-  refreshMs: number | undefined;
+  refreshMs?: number | undefined;
   /** The version of the last answer, whether or not its content is cached. */
-  version: string | undefined;
-  problem: Problem | undefined;
+  version?: string;
+  problem?: Problem | undefined;
   failures: number;
   /** When it was last requested, by a monotonic clock; 0 before that. */
   askedAt: number;
@@ -31,9 +31,9 @@ interface Entry {
   endedAsk: number;
   state: "idle" | "waiting" | "asking";
   /** While it is idle. */
-  timer: NodeJS.Timeout | undefined;
+  timer?: NodeJS.Timeout;
   /** Ends the wait for the first answer. */
-  patience: NodeJS.Timeout | undefined;
+  patience?: NodeJS.Timeout;
   /** Requested again after the running request. */
   isDue: boolean;
   /** A binding needs the content, which is not cached. */
@@ -187,16 +187,11 @@ export class Poller {
       namespace,
       isRefused: false,
       subscribers: new Map(),
-      refreshMs: undefined,
-      version: undefined,
-      problem: undefined,
       failures: 0,
       askedAt: 0,
       ask: 0,
       endedAsk: 0,
       state: "idle",
-      timer: undefined,
-      patience: undefined,
       isDue: false,
       isAwaited: false,
     };

@@ -15,12 +15,10 @@ export function actorOf(
   { ownNamespace }: Pick<Installation, "ownNamespace">,
 ): Actor | Problem {
   const identity = serviceAccountIdentity(namespace, name);
-  if (namespace === ownNamespace && name === RELOADER_ACCOUNT)
-    return new Problem(
-      "ImpersonationForbidden",
-      `${describeIdentity(identity)} is reserved for the annotations of Reloader; set serviceAccountName to another account`,
-      "Terminal",
-    );
+  if (namespace === ownNamespace && name === RELOADER_ACCOUNT) {
+    const message = `${describeIdentity(identity)} is reserved for the annotations of Reloader; set serviceAccountName to another account`;
+    return new Problem("ImpersonationForbidden", message, "Terminal");
+  }
   return { as: { identity }, account: { resource: SERVICE_ACCOUNTS, namespace, name } };
 }
 

@@ -4,6 +4,7 @@
  * object that a binding wrote, so the binding may cause it itself. Other writes have new revisions, which the binding
  * may cause through another client. Each minute allows a number of writes at once; further writes wait.
  */
+import { BoundedMap } from "../apimachinery/maps.ts";
 
 const CORRECTIONS_AT_ONCE = 3;
 const ECHOES_AT_ONCE = 5;
@@ -35,9 +36,9 @@ interface Contender {
 
 export class ContentionBudget {
   /** By key, the latest at the end. */
-  readonly #contenders = new Map<string, Contender>();
+  readonly #contenders = new BoundedMap<string, Contender>(Number.POSITIVE_INFINITY);
   /** The time of the last write to each object, the latest at the end. */
-  readonly #written = new Map<string, { at: number }>();
+  readonly #written = new BoundedMap<string, { at: number }>(Number.POSITIVE_INFINITY);
   readonly #now: () => number;
 
   constructor(now: () => number = Date.now) {
@@ -107,12 +108,8 @@ export class ContentionBudget {
 }
 
 /** Puts an entry at the end of a map that is sorted by time, and drops entries that are too old to count. */
-function putLast<T extends { at: number }>(map: Map<string, T>, key: string, entry: T, now: number): void {
-  for (const [old, { at }] of map) {
-    if (at > now - REMEMBERED_MS) break;
-    map.delete(old);
-  }
-  map.delete(key);
+function putLast<T extends { at: number }>(map: BoundedMap<string, T>, key: string, entry: T, now: number): void {
+  map.dropOutdated(({ at }) => at <= now - REMEMBERED_MS);
   map.set(key, entry);
 }
 

@@ -381,11 +381,9 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
     const object = { ref, whole, manifest: manifestOf(target), shape };
     const problem = await explainObject(context, object, written);
     const isGone = isDeleted || (live === undefined && recreates(target) && record.manifestDigest !== undefined);
-    const gone = `${where} is deleted, and can't be created again yet`;
-    return failed(
-      prepared.record,
-      isGone ? problem.within(gone).with({ note: "Inlay retries", retryPolicy: "Backoff" }) : problem,
-    );
+    if (!isGone) return failed(record, problem);
+    const gone = problem.within(`${where} is deleted, and can't be created again yet`);
+    return failed(record, gone.with({ note: "Inlay retries", retryPolicy: "Backoff" }));
   }
   const isOnce = modeOf(binding, target) === "Once";
   const contention = `changing or deleting ${where}, which this binding created, so Inlay corrects it less and less often. Stop that client, or remove the target from this binding`;
@@ -399,7 +397,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
     ...contentionProblem(context, contender, contention),
     ...(missing && !isOnce && { problem: missing }),
   };
-  if (typeof written === "number") return { record: prepared.record, ...common, requeueAfterMs: written };
+  if (typeof written === "number") return { record: record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
   // An object is read before the next write if it was only posted, lacks values, or has keys of others to report.
   const isKnown = others.length === 0 && kept === undefined;
@@ -407,8 +405,8 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const isWhole = hasAll && isApplied(written, whole.creator.fieldManager);
   const values = isWhole ? { values: wholeDigestOf(whole, ref) } : {};
   const applied = { ref, version: { uid, resourceVersion, generation }, ...values };
-  const form = isDue ? normalizedIn(context, answered, written) : prepared.record.normalizedFor;
-  return { record: createdRecord(prepared.record, written, whole, form), applied, ...common };
+  const form = isDue ? normalizedIn(context, answered, written) : record.normalizedFor;
+  return { record: createdRecord(record, written, whole, form), applied, ...common };
 }
 
 /** When to retry for objects that Inlay does not watch, such as a listed namespace. */

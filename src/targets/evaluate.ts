@@ -122,14 +122,9 @@ export function evaluate(
     const problem = check && attemptSync(() => fields.forEach(check));
     return problem instanceof Problem ? problem : undefined;
   };
-  const fields = planFields(
-    recipes.filter(({ field }) => isDue(field)),
-    sources,
-    schemaAt,
-  ).map((each) => ({
-    ...each,
-    problem: each.problem ?? misfit(each.planned),
-  }));
+  const due = recipes.filter(({ field }) => isDue(field));
+  const planned = planFields(due, sources, schemaAt);
+  const fields = planned.map((each) => ({ ...each, problem: each.problem ?? misfit(each.planned) }));
   const taken = attemptSync(() => withInherited(NOTHING, target, sources));
   const wrong = taken instanceof Problem ? taken : misfit(taken.fields);
   return {

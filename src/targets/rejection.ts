@@ -7,10 +7,10 @@ import type { TargetStatus } from "../api/binding.ts";
 import { stringifyJson } from "../apimachinery/json.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
 import { type JsonObject, type KubeObject, type ObjectRef, plainWord } from "../apimachinery/objects.ts";
-import { attemptSync, Problem } from "../apimachinery/problem.ts";
+import { Problem } from "../apimachinery/problem.ts";
 import { type Decision, type Desired, decide, type Located } from "../apply/decide.ts";
 import { findingsOf, placesIn, type SchemaAt } from "../apply/findings.ts";
-import { locate } from "../apply/locate.ts";
+import { locateIn } from "../apply/locate.ts";
 import { pathsIn, type Whole } from "../apply/manifest.ts";
 import { isSameRefusal, sharedCauses, tryAlone } from "../apply/trial.ts";
 import { readTarget } from "../apply/write.ts";
@@ -117,8 +117,8 @@ export async function explainObject(
   if (!(problem instanceof Rejection)) return problem;
   const paths = [...whole.fields.map(({ path }) => path), ...pathsIn(manifest)];
   const located = paths.flatMap((path) => {
-    const place = attemptSync(() => locate(path, shape, whole.object));
-    return place instanceof Problem ? [] : [{ path, place }];
+    const place = locateIn(path, shape, whole.object);
+    return place === undefined ? [] : [{ path, place }];
   });
   const places = placesIn(whole.object, located);
   return problem.because(findingsOf(problem.error, places, await schemaFor(context, ref)).clauses);

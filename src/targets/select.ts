@@ -172,10 +172,8 @@ export function* selectTargets(
     }
     [count, size, written] = [total, totalSize, fields];
     for (const { ref, version } of own) if (version !== undefined) found.versions.set(ref, version);
-    members.set(
-      position,
-      own.map(({ ref }) => ({ target, ref, selected: true })),
-    );
+    const objects = own.map(({ ref }) => ({ target, ref, selected: true }));
+    members.set(position, objects);
     found.notes.push(...notesOn(where, refs.length, own.length, found.closed.slice(before)));
   }
   found.unresolved.push(...tooMuch);

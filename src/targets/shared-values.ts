@@ -13,10 +13,8 @@ export function sharedValues(ref: ObjectRef, shared: readonly Shared[]): string 
   if (shared.length === 0) return undefined;
   const entries = shared.map(withManagers);
   const pointers = shared.flatMap(({ pointer }) => pointer ?? []);
-  const command = patchCommand(
-    ref,
-    pointers.map((path) => ({ op: "remove", path })),
-  );
+  const removals = pointers.map((path) => ({ op: "remove" as const, path }));
+  const command = patchCommand(ref, removals);
   const they = shared.length === 1 ? "it" : "them";
   const note = (how: string) =>
     `did not remove ${firstOf(entries, MAX_NAMED)} of ${describeRef(ref)}: the field managers in parentheses own ${they} too. Remove ${they} from what they apply; if they only apply what they find in the cluster, remove ${they} ${how}`;

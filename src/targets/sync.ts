@@ -15,7 +15,7 @@ import { BINARY_DATA, missingOf, noteOf, type Recipe } from "../transform/plan.t
 import type { Plan, ReadableCopies } from "../transform/plan-types.ts";
 import { assertAcknowledged, readableCopies } from "../transform/readable-copies.ts";
 import { schemaIn } from "../transform/schema-check.ts";
-import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
+import { shapeOf } from "../transform/target-shape.ts";
 import { contentionProblem, writeWithinBudget } from "./contention.ts";
 import {
   decideObject,
@@ -107,16 +107,12 @@ async function decideOn(
   return { ref, live, desired, decision, record: intentRecord(record, live, desired, decision) };
 }
 
-export interface Examined {
-  ref: ObjectRef;
-  plan: Plan;
-  shape: TargetShape;
-  /** Undefined for an object that the binding creates, which may not exist, and for one with `lastApplied`. */
-  live: KubeObject | undefined;
-  lastApplied: LastApplied | undefined;
-}
+type Examined = Awaited<ReturnType<typeof examine>>;
 
-/** Plans a target, checks the plan against the schema, and reads the target. Throws Problem. */
+/**
+ * Plans a target, checks the plan against the schema, and reads the target, except an object that the binding creates, which may not exist,
+ * and one with `lastApplied`. Throws Problem.
+ */
 export async function examine(
   context: WriteContext,
   target: Target,
@@ -124,7 +120,7 @@ export async function examine(
   record: TargetStatus,
   sources: ReadonlyMap<string, LiveSource | Problem>,
   blocked: Problem | undefined,
-): Promise<Examined> {
+) {
   const { deps, binding, sourceMismatch, seenVersion, secretNamespaces, planning } = context;
   const entry = await planning.check(target, () => checkEntry(target, sources.keys()));
   throwFirst(problemsOfEntry(entry));

@@ -12,43 +12,36 @@ import { schemaIn, typesOf } from "./schema-check.ts";
  */
 export type ListType = { readonly kind: "atomic" | "set" } | { readonly kind: "map"; readonly keys: readonly string[] };
 
-export interface TargetShape {
-  listAt(list: FieldPath): ListType;
-  /** Whether the API server treats the object as one value with one owner. */
-  isAtomic(object: FieldPath): boolean;
-  /** Whether the API server normalizes the quantity at the path: in built-in kinds, and not in custom resources. */
-  isNormalizedQuantity(path: FieldPath): boolean;
-  /** Whether the object that contains the path's last field requires it. */
-  isRequired(path: FieldPath): boolean;
-  /** Whether a rule of the schema forbids every change of the value once it is set. */
-  isImmutable(path: FieldPath): boolean;
-  /** The default of the schema; undefined if none. */
-  defaultAt(path: FieldPath): JsonValue | undefined;
-  /**
-   * The fields of a list element that conditions give, with their types, and the defaults of missing keys in a map
-   * list. Throws Problem("InvalidPath") if a text does not have the type of its field, or a key has neither a condition
-   * nor a default.
-   */
-  elementOf(list: FieldPath, conditions: readonly ElementCondition[]): JsonObject;
-}
+export type TargetShape = ReturnType<typeof shapeOf>;
 
 /** Without a schema, no field is required, and all lists are atomic: the API server treats them so too. */
-export function shapeOf(schema: KindSchema | undefined): TargetShape {
+export function shapeOf(schema: KindSchema | undefined) {
   const find = schema && schemaIn(schema.root, schema.resolve);
   /** Unknown parts of the schema count as empty. */
   const at = (path: FieldPath, key?: string): OpenApiSchema => find?.(path, key) ?? {};
   const field = (list: FieldPath, key: string) => at(list.with({ kind: "index", index: 0 }), key);
   return {
-    listAt: (list) => listTypeOf(at(list)),
-    isAtomic: (object) => at(object)["x-kubernetes-map-type"] === "atomic",
-    isNormalizedQuantity: (path) => isQuantity(at(path)),
-    isRequired(path) {
+    listAt: (list: FieldPath): ListType => listTypeOf(at(list)),
+    /** Whether the API server treats the object as one value with one owner. */
+    isAtomic: (object: FieldPath): boolean => at(object)["x-kubernetes-map-type"] === "atomic",
+    /** Whether the API server normalizes the quantity at the path: in built-in kinds, and not in custom resources. */
+    isNormalizedQuantity: (path: FieldPath): boolean => isQuantity(at(path)),
+    /** Whether the object that contains the path's last field requires it. */
+    isRequired(path: FieldPath): boolean {
       const leaf = path.segments.at(-1);
       return leaf?.kind === "key" && at(path.upTo(path.segments.length - 1)).required?.includes(leaf.key) === true;
     },
-    isImmutable: (path) => [path, ...path.segments].some((_, n) => isFixedBy(at(path.upTo(n)), path, n)),
-    defaultAt: (path) => at(path).default,
-    elementOf(list, conditions) {
+    /** Whether a rule of the schema forbids every change of the value once it is set. */
+    isImmutable: (path: FieldPath): boolean =>
+      [path, ...path.segments].some((_, n) => isFixedBy(at(path.upTo(n)), path, n)),
+    /** The default of the schema; undefined if none. */
+    defaultAt: (path: FieldPath): JsonValue | undefined => at(path).default,
+    /**
+     * The fields of a list element that conditions give, with their types, and the defaults of missing keys in a map
+     * list. Throws Problem("InvalidPath") if a text does not have the type of its field, or a key has neither a condition
+     * nor a default.
+     */
+    elementOf(list: FieldPath, conditions: readonly ElementCondition[]): JsonObject {
       const element: JsonObject = {};
       for (const condition of conditions) {
         const named = list.with({ kind: "element", conditions });

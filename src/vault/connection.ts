@@ -7,7 +7,7 @@ import { VaultHttp } from "./http.ts";
 import { KvReader } from "./kv.ts";
 import { Logins } from "./logins.ts";
 import { NAMESPACE } from "./path.ts";
-import type { ConnectionServices, ConnectionSettings, VaultCounts } from "./settings.ts";
+import type { ConnectionServices, ConnectionSettings } from "./settings.ts";
 import type { KvDataPlace, KvPlace, VaultAnswer, VaultConnected, VaultReader } from "./types.ts";
 
 export type { Auth, ConnectionServices, ConnectionSettings, VaultCounts } from "./settings.ts";
@@ -35,9 +35,7 @@ interface Reading {
 
 export class Connection implements VaultConnected {
   readonly #settings: ConnectionSettings;
-  readonly #metrics: VaultCounts;
-  readonly #doubted: (() => void) | undefined;
-  readonly #used: (() => void) | undefined;
+  readonly #services: ConnectionServices;
   readonly #now: () => number;
   readonly #http: VaultHttp;
   readonly #health: ServerHealth;
@@ -50,9 +48,7 @@ export class Connection implements VaultConnected {
 
   constructor(settings: ConnectionSettings, services: ConnectionServices) {
     this.#settings = settings;
-    this.#metrics = services.metrics;
-    this.#doubted = services.doubted;
-    this.#used = services.used;
+    this.#services = services;
     this.#now = services.now ?? (() => performance.now());
     this.#http = new VaultHttp(settings, services);
     this.#health = new ServerHealth(settings, this.#http, services.addresses, this.#now);
@@ -135,7 +131,7 @@ export class Connection implements VaultConnected {
   #use(): void {
     const { isUsed } = this;
     this.#usedAt = this.#now();
-    if (!isUsed) this.#used?.();
+    if (!isUsed) this.#services.used?.();
   }
 
   async #timed<T>(place: KvPlace, read: (reading: Reading) => Promise<T>): Promise<T> {
@@ -148,10 +144,10 @@ export class Connection implements VaultConnected {
     try {
       return await read(this.#reading);
     } catch (error) {
-      if (error instanceof Problem && OF_THE_SERVER.has(error.reason)) this.#doubted?.();
+      if (error instanceof Problem && OF_THE_SERVER.has(error.reason)) this.#services.doubted?.();
       throw error;
     } finally {
-      this.#metrics.readSeconds((this.#now() - startedAt) / 1_000);
+      this.#services.metrics.readSeconds((this.#now() - startedAt) / 1_000);
     }
   }
 }

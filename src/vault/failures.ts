@@ -43,35 +43,23 @@ export function failed(error: unknown, { place, server, timeoutMs }: Asked): Pro
   if (error instanceof VaultProblem) return error;
   if (error instanceof Problem) return error.within(place).with({ retryPolicy: catalogue[error.reason].retry });
   if (!(error instanceof HttpFailure)) throw error;
-  const host = server.host;
-  const unavailable = (what: string) => new VaultProblem("VaultUnavailable", { at: [place], what });
-  switch (error.kind) {
-    case "tls":
-      return new Problem("VaultUntrusted", {
-        at: [place],
-        what: `${host} is not trusted: ${DISTRUST[error.distrust ?? "other"]}`,
-      });
-    case "timeout":
-      return unavailable(
-        `${host} did not answer within ${timeoutMs / 1_000}s; check that it runs and that Inlay can connect to it, or increase timeout`,
-      );
-    case "refused":
-      return unavailable(`${host} refuses connections; check that the server runs, and its port`);
-    case "unreachable":
-      return unavailable(`there is no route to ${host}; check the address and the network policies`);
-    case "name":
-      return unavailable(`the name ${hostOf(server)} has no address; correct it, or check the DNS of the cluster`);
-    case "broken":
-      return unavailable(`${host} ended the connection without an answer; check that it is Vault, and its log`);
-    case "redirects":
-      return unavailable(`${host} redirects in a way that Inlay does not follow; set address to the server itself`);
-    case "tooLarge":
-      return unavailable(`the answer of ${host} is larger than 1 MiB; store less at one path`);
-    case "notJson":
-      return unavailable(`the answer of ${host} is not from Vault; check that the address is that of a Vault server`);
-    case "closed":
-      return new Problem("ConnectionNotReady", { at: [place], what: REPLACED });
-  }
+  const { kind, distrust = "other" } = error;
+  const { host } = server;
+  const at = [place];
+  if (kind === "tls")
+    return new Problem("VaultUntrusted", { at, what: `${host} is not trusted: ${DISTRUST[distrust]}` });
+  if (kind === "closed") return new Problem("ConnectionNotReady", { at, what: REPLACED });
+  const texts: Record<typeof kind, string> = {
+    timeout: `${host} did not answer within ${timeoutMs / 1_000}s; check that it runs and that Inlay can connect to it, or increase timeout`,
+    refused: `${host} refuses connections; check that the server runs, and its port`,
+    unreachable: `there is no route to ${host}; check the address and the network policies`,
+    name: `the name ${hostOf(server)} has no address; correct it, or check the DNS of the cluster`,
+    broken: `${host} ended the connection without an answer; check that it is Vault, and its log`,
+    redirects: `${host} redirects in a way that Inlay does not follow; set address to the server itself`,
+    tooLarge: `the answer of ${host} is larger than 1 MiB; store less at one path`,
+    notJson: `the answer of ${host} is not from Vault; check that the address is that of a Vault server`,
+  };
+  return new VaultProblem("VaultUnavailable", { at, what: texts[kind] });
 }
 
 /** The problem of an answer that is not from Vault. */

@@ -138,10 +138,8 @@ function admittedLookup(
 ): LookupFunction {
   return (host, options, callback) => {
     const found = resolve(host).then((all) => {
-      const refusal = addresses.refusalOf(
-        url,
-        all.map(({ address }) => address),
-      );
+      const known = all.map(({ address }) => address);
+      const refusal = addresses.refusalOf(url, known);
       if (refusal !== undefined) throw refusal;
       return [...all];
     });
