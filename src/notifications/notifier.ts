@@ -111,8 +111,9 @@ const MAX_ATTEMPTS = 15;
 /** The longest Retry-After that is respected. */
 const MAX_RETRY_AFTER_MS = 120_000;
 
+const RESULTS = ["sent", "rejected", "failed", "dropped"] as const;
 /** The result of a delivery. `dropped`: too many were queued, or the controller stopped. `failed`: no attempt succeeded. */
-type DeliveryResult = "sent" | "rejected" | "failed" | "dropped";
+type DeliveryResult = (typeof RESULTS)[number];
 
 interface ReceiverServices {
   /** Returns the URL, or the reason why there is none. */
@@ -256,7 +257,6 @@ export async function receiverUrl(
 
 /** How many ids are remembered, so that each notification is sent once. */
 const MAX_KNOWN = 10_000;
-const RESULTS: readonly DeliveryResult[] = ["sent", "rejected", "failed", "dropped"];
 /** How long stopping waits for receivers. */
 const STOP_WITHIN_MS = 3_000;
 

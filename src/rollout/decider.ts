@@ -31,13 +31,11 @@ import { type RolloutContext, writtenBeforeRestarts } from "./discover/dependent
 import type { RecentRestarts, RolloutMemory, WrittenTarget } from "./memory.ts";
 import type { Dependent, RolloutBlock } from "./types.ts";
 
-type Sources = ReadonlyMap<string, LiveSource | Problem>;
-
 /**
  * Without the sources that don't count for a generated binding: those with Reloader's ignore annotation, and those that its account may not
  * read. `unread` is why a source was removed that the account may not read.
  */
-function withoutIgnored<T extends { readonly sources: Sources }>(
+function withoutIgnored<T extends Pick<SourceReadings, "sources">>(
   binding: SecretBinding,
   read: T,
   view: ReloaderView,

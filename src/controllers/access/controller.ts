@@ -219,13 +219,9 @@ export class AccessController {
   async #mark({ resource, namespace, name, resourceVersion, finalizers }: KeptObject, isKept: boolean): Promise<void> {
     const others = finalizers.filter((each) => each !== ACCESS);
     const metadata = { resourceVersion, finalizers: isKept ? [...others, ACCESS] : others };
+    const ref = { resource, namespace, name };
     try {
-      await this.#services.client.mergePatch(
-        CONTROLLER,
-        { resource, namespace, name },
-        { metadata },
-        CONTROLLER_MANAGER,
-      );
+      await this.#services.client.mergePatch(CONTROLLER, ref, { metadata }, CONTROLLER_MANAGER);
     } catch (error) {
       // The watch shows what has changed.
       if (!isNotFound(error) && !isStatus(error, 409)) throw error;

@@ -4,6 +4,7 @@
  * label to false on every other pod.
  */
 import { isIPv6 } from "node:net";
+import { at, fieldsAt, listAt } from "../../apimachinery/fields.ts";
 import { isObject, parseJson } from "../../apimachinery/json.ts";
 import type { KubeObject } from "../../apimachinery/objects.ts";
 import { PODS } from "../../apimachinery/resources.ts";
@@ -36,27 +37,20 @@ interface Labels {
   [VERSION]?: string | undefined;
 }
 
-interface PodSpec {
-  containers?: { ports?: { name?: string; containerPort: number }[] }[];
-}
-
-interface PodStatus {
-  phase?: string;
-  podIP?: string;
-}
-
 export function replicaOf(pod: KubeObject): Replica {
   const { name, uid, resourceVersion, labels = {} } = pod.metadata;
-  const { containers = [] } = (pod["spec"] ?? {}) as PodSpec;
-  const { phase, podIP } = (pod["status"] ?? {}) as PodStatus;
-  const health = containers.flatMap(({ ports = [] }) => ports).find((port) => port.name === "health");
+  const ports = listAt(pod["spec"], "containers").flatMap((each) => listAt(each, "ports"));
+  const health = ports.find((each) => at(each, "name") === "health");
+  const port = at(health, "containerPort");
+  const { phase, podIP: host } = fieldsAt(pod["status"]);
+  const isReachable = phase === "Running" && typeof host === "string" && host !== "" && typeof port === "number";
   return {
     name,
     uid,
     resourceVersion,
     group: groupOf(pod),
     labels: { [ACTIVE]: labels[ACTIVE], [VERSION]: labels[VERSION] },
-    address: phase === "Running" && podIP && health ? { host: podIP, port: health.containerPort } : undefined,
+    address: isReachable ? { host, port } : undefined,
   };
 }
 

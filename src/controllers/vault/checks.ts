@@ -61,17 +61,8 @@ export class Checks {
   /** Checks a connection at once and then at intervals. Replaces the connection that the key had before. */
   start(key: string, connection: Checked): void {
     this.stop(key);
-    const state = {
-      result: undefined,
-      failures: 0,
-      beganAt: 0,
-      timer: undefined,
-      state: "idle" as const,
-      abort: new AbortController(),
-      isDue: false,
-      isAwaited: false,
-    };
-    const check: Check = { connection, ...state };
+    const idle = { state: "idle", timer: undefined, isDue: false, isAwaited: false } as const;
+    const check = { connection, result: undefined, failures: 0, beganAt: 0, abort: new AbortController(), ...idle };
     this.#checks.set(key, check);
     void this.#run(key, check);
   }

@@ -24,7 +24,7 @@ import type { ConnectionHealth } from "../../observability/metrics.ts";
 import { type Actor, actorOf } from "../../targets/actor.ts";
 import { pemBundle } from "../../transform/pem.ts";
 import { TOKEN } from "../../vault/auth.ts";
-import type { Connection } from "../../vault/connection.ts";
+import type { Connection, ConnectionCheck } from "../../vault/connection.ts";
 import type { VaultConnections } from "../../vault/connections.ts";
 import { type NamedKey, namedKeys, namedObjects, needsAccount } from "../../vault/named-keys.ts";
 import type { Auth, ConnectionSettings } from "../../vault/settings.ts";
@@ -157,11 +157,7 @@ interface Services {
   /** Closes a connection in the background. */
   close(connection: OpenConnection): void;
   /** `isChecked`: the server was checked since the annotation inlay.dev/refresh changed. Returns the status. */
-  report(
-    connection: VaultConnection,
-    result: { version?: string; problem?: Problem },
-    isChecked: boolean,
-  ): Promise<ConnectionStatus>;
+  report(connection: VaultConnection, result: ConnectionCheck, isChecked: boolean): Promise<ConnectionStatus>;
   /** Like `report`, at a limited rate. Undefined while the connection waits for its turn. */
   reportLater(connection: VaultConnection, problem: Problem): Promise<ConnectionStatus | undefined>;
 }
