@@ -83,12 +83,11 @@ export function withoutUnwritten(
     const { restartTime: _, ...rest } = each;
     return { ...rest, state: "Waiting", ...(reason !== "stale" && { message: reason.brief }) };
   });
-  const requeueAfterMs = [...unwritten.values()].includes("stale")
-    ? Math.min(decided.requeueAfterMs ?? SOON_MS, SOON_MS)
-    : undefined;
+  const isStale = [...unwritten.values()].includes("stale");
+  const soon = isStale && { requeueAfterMs: Math.min(decided.requeueAfterMs ?? SOON_MS, SOON_MS) };
   const rolling = decided.rolling.filter((dependent) => !unwritten.has(dependent));
   const happened = decided.happened.filter(({ what }) => what !== "began" || status.pending?.startTime !== undefined);
-  return { ...decided, status, rolling, happened, ...(requeueAfterMs !== undefined && { requeueAfterMs }) };
+  return { ...decided, status, rolling, happened, ...soon };
 }
 
 /** The status without the times of restarts that were not written. */

@@ -19,7 +19,6 @@ import { attempt, forbidden, refusal } from "../../kube/access-error.ts";
 import { isNotFound, isStatus } from "../../kube/api-error.ts";
 import type { Client } from "../../kube/client.ts";
 import { getIfExists, type ObjectAccess } from "../../kube/get.ts";
-import type { Identity } from "../../kube/identity.ts";
 import type { Notifier } from "../../notifications/notifier.ts";
 import type { EventRecorder } from "../../observability/events.ts";
 import {
@@ -118,20 +117,18 @@ interface Held {
 
 /** Returns the new Job. Throws Problem. */
 export async function recreateJob(
-  client: Pick<Client, JobVerbs>,
-  identity: Identity,
-  ref: ObjectRef,
+  access: ObjectAccess<JobVerbs>,
   uid: string,
   mark: Mark,
   record: CopyRecord,
 ): Promise<KubeObject> {
-  const access = { client, identity, ref, verbs: JOB_VERBS };
+  const { ref } = access;
   const job = await getIfExists(access);
   const isFormer = job?.metadata.uid === uid;
   const isThere = isFormer && job.metadata.deletionTimestamp === undefined;
   const recreation = isThere
     ? recreateFrom(access, uid, await replaceByCopy(access, job, mark, record))
-    : finishRecreation(client, identity, ref, uid, mark, record.uid);
+    : finishRecreation(access, uid, mark, record.uid);
   const present = (await recreation) ?? (isFormer ? undefined : job);
   if (present === undefined) throw tryAgain(ref, isFormer ? "another client deletes it" : "it does not exist");
   return present;
@@ -201,19 +198,16 @@ async function ensureCopy(access: ObjectAccess<"get" | "createObject" | "delete"
  * Problem.
  */
 export async function finishRecreation(
-  client: Pick<Client, "get" | "createObject" | "delete">,
-  identity: Identity,
-  ref: ObjectRef,
+  access: ObjectAccess<"get" | "createObject" | "delete">,
   uid: string,
   { annotation, stamp }: Mark,
   recorded: string | undefined,
 ): Promise<KubeObject | undefined> {
   if (recorded === undefined) return undefined;
-  const access = { client, identity, ref, verbs: JOB_VERBS };
   const copy = await getIfExists(copyAccessOf(access, uid));
   if (copy?.metadata.uid !== recorded) return undefined;
   const original = isUnchanged(copy) ? originalIn(copy, uid) : undefined;
-  const whole = original?.name === ref.name ? jobToCreate(copy, original, annotation, stamp) : undefined;
+  const whole = original?.name === access.ref.name ? jobToCreate(copy, original, annotation, stamp) : undefined;
   return recreateFrom(access, uid, { whole, copyUid: recorded });
 }
 
@@ -369,15 +363,15 @@ export async function finishCutOff(
     if (!isJob({ group, kind }) || state !== "Waiting" || stamp === undefined) continue;
     if (shown.has(uid) || settled.has(uid)) continue;
     const ref = { resource: JOBS, namespace, name };
+    const access = { client, identity, ref, verbs: JOB_VERBS };
     const mark = { annotation: spec.stamp.annotation, stamp };
-    const job = await attempt(finishRecreation(client, identity, ref, uid, mark, copyUID));
+    const job = await attempt(finishRecreation(access, uid, mark, copyUID));
     if (job instanceof Problem) {
       problem ??= job;
       continue;
     }
     isOne ||= job !== undefined;
-    const isGone = async () => (await getIfExists({ client, identity, ref, verbs: JOB_VERBS })) === undefined;
-    const isLost = job === undefined && copyUID !== undefined && (await isGone());
+    const isLost = job === undefined && copyUID !== undefined && (await getIfExists(access)) === undefined;
     if (isLost) {
       events.record(binding, lostJobEvent(ref, copyName(uid)));
       notifier.notify(lostJobNotification(binding, ref, uid));

@@ -37,7 +37,7 @@ import type { RolloutContext } from "../discover/dependents.ts";
 import { restartNotification, unbudgetedEvent, unprobedEvent, workloadEvent } from "../events.ts";
 import type { RecentRestarts, RolloutMemory } from "../memory.ts";
 import type { Dependent } from "../types.ts";
-import { isTaken, type JobCopies, recreated, recreateJob } from "./recreate-job.ts";
+import { isTaken, JOB_VERBS, type JobCopies, recreated, recreateJob } from "./recreate-job.ts";
 
 /** Reloader's names of the kinds. */
 const TYPES = { Secret: "SECRET", ConfigMap: "CONFIGMAP", SecretProviderClass: "SECRETPROVIDERCLASS" };
@@ -297,7 +297,8 @@ export class Restarter {
       // A repeated restart is for the same values.
       const times = repeated.has(uid) ? undefined : this.#timesAfter(dependent);
       const restart = async () => {
-        if (isJobRestart) return recreateJob(client, identity, dependent.ref, uid, mark, copies.of(uid));
+        const access = { client, identity, ref: dependent.ref, verbs: JOB_VERBS };
+        if (isJobRestart) return recreateJob(access, uid, mark, copies.of(uid));
         const run = runs ? await runCronJob(client, identity, dependent, mark) : undefined;
         const record = this.#recordFor(binding, planned, text, status);
         return run ?? stamp(client, identity, dependent, text, record, times && restartTimesText(times));

@@ -4,7 +4,7 @@ import type { JsonObject, KubeObject, ObjectRef } from "../../../../src/apimachi
 import { JOBS } from "../../../../src/apimachinery/resources.ts";
 import { ApiError } from "../../../../src/kube/api-error.ts";
 import { serviceAccountIdentity } from "../../../../src/kube/identity.ts";
-import { finishRecreation, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
+import { finishRecreation, JOB_VERBS, recreateJob } from "../../../../src/rollout/restart/recreate-job.ts";
 import { copyName, copyOf, jobToCreate, originalOf } from "../../../../src/workloads/jobs.ts";
 import { fakeClient } from "../../fakes.ts";
 
@@ -107,9 +107,13 @@ class Jobs {
   /** The uid of the copy in the status. */
   recorded: string | undefined;
 
+  get #access() {
+    return { client: this.client, identity: ACCOUNT, ref: MIGRATE, verbs: JOB_VERBS };
+  }
+
   /** Recreates the Job as a controller that reads the status first. */
   recreate = () =>
-    recreateJob(this.client, ACCOUNT, MIGRATE, "uid-1", MARK, {
+    recreateJob(this.#access, "uid-1", MARK, {
       uid: this.recorded,
       write: async (uid) =>
         this.#request(() => {
@@ -117,7 +121,7 @@ class Jobs {
         }),
     });
 
-  finish = () => finishRecreation(this.client, ACCOUNT, MIGRATE, "uid-1", MARK, this.recorded);
+  finish = () => finishRecreation(this.#access, "uid-1", MARK, this.recorded);
 
   /** Asserts that there is exactly one Job, a new one with the same spec. */
   assertDone(): void {
