@@ -7,7 +7,7 @@ import { type Resource, resourceName } from "../apimachinery/objects.ts";
 import type { ApiError } from "../kube/api-error.ts";
 import { CONTROLLER, homeOf } from "../kube/identity.ts";
 import { sizeOf } from "../transform/budget.ts";
-import { WORKLOAD_KINDS } from "../workloads/workload.ts";
+import { knownWorkload } from "../workloads/workload.ts";
 import { type CachedObject, collectionsOf, isChoice, nameIn, type Projection, projectionFor } from "./cached-object.ts";
 import type { Reflector, ReflectorState, StreamState } from "./reflector.ts";
 import {
@@ -283,7 +283,7 @@ export function ownPathsOf(dependency: Subscription): string | undefined {
   const { workload } = dependency;
   if (workload === undefined) return undefined;
   const { kind } = resourceOf(dependency);
-  const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
+  const known = knownWorkload(kind);
   const isKnown = known !== undefined && isDeepStrictEqual(workload, { template: known.template });
   return isKnown ? undefined : projectionKey(dependency);
 }

@@ -188,7 +188,7 @@ async function bindingChange(
   { binding: wanted, composition, producedBy }: Wanted,
   accessCommand: string,
 ): Promise<{ change: BindingChange; restarts?: DecideRestarts | undefined }> {
-  const { readers, installation } = world;
+  const { readers, services } = world;
   const key = bindingKey(wanted);
   const own = await ownChange(readers, SECRET_BINDINGS, withoutUid(wanted as unknown as KubeObject), {
     isSent: composition === undefined,
@@ -199,7 +199,7 @@ async function bindingChange(
   const { namespace = "", uid = objectId(SECRET_BINDINGS, stored.metadata.namespace, stored.metadata.name) } =
     stored.metadata;
   const binding = asRecorded({ ...stored, metadata: { ...stored.metadata, uid } });
-  const closed = installation.closedNamespace(namespace);
+  const closed = services.installation.closedNamespace(namespace);
   const failed = own.problem ?? closed;
   const actor = await readers.actingAs(namespace, binding.spec.serviceAccountName);
   const common = {
@@ -258,23 +258,37 @@ function worldOf(
     const names = new Set(own.map(({ name }) => name));
     return { ...seen, members: [...seen.members.filter(({ name }) => !names.has(name)), ...own] };
   };
-  // No time passes for it: all bindings belong to one user, so they need not wait for their turns.
-  const cpu = new CpuScheduler(() => 0);
   const isInFiles = (ref: ObjectRef) => files.find(ref) !== undefined;
+  const nothing = () => {};
+  const services = {
+    installation,
+    serverTime: () => readers.transport.serverTime(),
+    discovery: readers.discovery,
+    schemas: readers.schemas,
+    bindings: {
+      competingClaims: ({ metadata }, ref, paths) => {
+        const own = { key: bindingKey({ metadata }), createdAt: metadata.creationTimestamp ?? "9999" };
+        return fieldClaims.competing(own, ref, paths);
+      },
+      keyOf: (uid) => keys.get(uid),
+      protecting: (ref) => protections.of(ref),
+    },
+    // No time passes for it: all bindings belong to one user, so they need not wait for their turns.
+    cpu: new CpuScheduler(() => 0),
+    events: { record: nothing, recordOn: nothing },
+    propagation: { wrote: nothing },
+    log: { info: nothing, warn: nothing },
+  } satisfies DiffWorld["services"];
   return {
     readers,
-    installation,
+    services,
     watcher: { list },
-    restarts: new RestartPlanner(readers, installation, { list }, all, isInFiles, cpu),
+    restarts: new RestartPlanner(readers, services, { list }, all, isInFiles),
     sourceReads: readers.sources((ref: ObjectRef) => files.find(ref)),
-    claims: fieldClaims,
-    keyOf: (uid) => keys.get(uid),
-    protections,
     bindings:
       live.state === "Found"
         ? new Map(all.map((each) => [bindingKey(each), each as unknown as KubeObject]))
         : undefined,
-    cpu,
     notes: new Set(live.state === "Unreadable" ? [`${live.message}, so conflicts between bindings are unknown`] : []),
   };
 }

@@ -1,13 +1,10 @@
 /**
  * Plans one binding as the controller would reconcile it, with its code, but with dry runs of all writes. Keeps nothing and changes nothing.
  */
-import { bindingKey, isAfterRollout, type SecretBinding, type TargetStatus } from "../api/binding.ts";
-import type { Installation } from "../api/installation.ts";
+import { isAfterRollout, type SecretBinding, type TargetStatus } from "../api/binding.ts";
 import { apiVersionOf, type KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
-import type { FieldClaims } from "../cache/field-claims.ts";
-import type { Protections } from "../cache/protections.ts";
 import type { Watcher } from "../cache/watcher.ts";
 import { SELF } from "../explain/reading.ts";
 import type { Client } from "../kube/client.ts";
@@ -25,7 +22,7 @@ import { explainProtection } from "../targets/rejection.ts";
 import { Rejections } from "../targets/rejections.ts";
 import { releaseModeOf, releasePaths, releaseRemovedTargets } from "../targets/release.ts";
 import { prepareTarget, syncTarget } from "../targets/sync.ts";
-import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import { mapConcurrent } from "../workqueue/map-concurrent.ts";
 import { changeOf } from "./changes.ts";
 import { reasonForUser, type TargetChange } from "./difference.ts";
@@ -36,18 +33,15 @@ import type { DecideRestarts, RestartPlanner } from "./restarts.ts";
 /** What the bindings of one diff share. */
 export interface DiffWorld {
   readonly readers: Readers;
-  readonly installation: Installation;
+  /** All but those of one target. Nothing is recorded in the cluster. */
+  readonly services: Omit<Dependencies, "client" | "contention" | "rejections">;
   /** Lists of the cluster, with the objects in the files. */
   readonly watcher: Pick<Watcher, "list">;
   /** Reads sources and grants, of the files or the cluster. */
   readonly sourceReads: Pick<Client, "get">;
-  readonly claims: FieldClaims;
-  readonly keyOf: (uid: string) => string | undefined;
-  readonly protections: Pick<Protections, "of">;
   /** All bindings of the cluster, by key; undefined if the user may not list them. */
   readonly bindings: ReadonlyMap<string, KubeObject> | undefined;
   readonly restarts: RestartPlanner;
-  readonly cpu: CpuScheduler;
   /** What the user should know about the result. */
   readonly notes: Set<string>;
 }
@@ -64,7 +58,7 @@ export async function planBinding(
   producedBy: ProducedBy,
   live: SecretBinding | undefined,
 ): Promise<{ targets: TargetChange[]; restarts: DecideRestarts | undefined }> {
-  const { readers, sourceReads, cpu } = world;
+  const { readers, services, sourceReads } = world;
   const asked = userWorld(world, producedBy);
   const compiled = await compile(binding, { identity, accountUid: "" }, asked);
   const { selection, resolved } = compiled;
@@ -74,7 +68,7 @@ export async function planBinding(
   });
   const needs = binding.spec.rollout === undefined ? "targets" : "more";
   const { sources, ...values } = await readValues(compiled, sourceReads, now, needs);
-  const planning = new PlanCache(cpu, binding.metadata.namespace as string);
+  const planning = new PlanCache(services.cpu, binding.metadata.namespace as string);
   const contextWith = (deps: Dependencies): WriteContext => ({
     ...values,
     deps,
@@ -134,9 +128,9 @@ export async function planBinding(
 }
 
 /** The user's cluster, with the objects in the files. */
-const userWorld = ({ readers, installation, watcher, sourceReads }: DiffWorld, producedBy: ProducedBy): World => ({
+const userWorld = ({ readers, services, watcher, sourceReads }: DiffWorld, producedBy: ProducedBy): World => ({
   discovery: readers.discovery,
-  installation,
+  installation: services.installation,
   client: sourceReads,
   watcher,
   compositionOf: () => producedBy,
@@ -172,38 +166,16 @@ function releasing(
   });
 }
 
-/** The services for one target: its dry runs are kept apart. Nothing is recorded in the cluster. */
+/** The services for one target: its dry runs are kept apart. */
 function dependenciesFor(
-  { readers, installation, claims, keyOf, protections, cpu }: DiffWorld,
+  { readers, services }: DiffWorld,
   binding: SecretBinding,
   mark?: string,
 ): { dry: DryRunRecorder; deps: Dependencies } {
   const dry = new DryRunRecorder(readers.transport, mark);
-  const nothing = () => {};
-  return {
-    dry,
-    deps: {
-      installation,
-      client: new PlanningClient(dry, readers, binding),
-      serverTime: () => readers.transport.serverTime(),
-      discovery: readers.discovery,
-      schemas: readers.schemas,
-      bindings: {
-        competingClaims: ({ metadata }, ref, paths) => {
-          const own = { key: bindingKey({ metadata }), createdAt: metadata.creationTimestamp ?? "9999" };
-          return claims.competing(own, ref, paths);
-        },
-        keyOf,
-        protecting: (ref) => protections.of(ref),
-      },
-      cpu,
-      contention: new ContentionBudget(),
-      rejections: new Rejections(),
-      events: { record: nothing, recordOn: nothing },
-      propagation: { wrote: nothing },
-      log: { info: nothing, warn: nothing },
-    },
-  };
+  const client = new PlanningClient(dry, readers, binding);
+  const deps = { ...services, client, contention: new ContentionBudget(), rejections: new Rejections() };
+  return { dry, deps };
 }
 
 /** Knows the binding although it may not exist yet, as the controller does when it reconciles it. */

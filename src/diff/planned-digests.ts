@@ -39,16 +39,10 @@ export class PlannedDigests implements Values {
       const { source } = digestParts(id);
       return same.has(source) && recorded[id] !== undefined && sources.get(source) instanceof Problem;
     };
-    const of = (ids: Iterable<string>, from: typeof sources) =>
-      finish(digestsOf(KEY, binding, ids, from, places, spec));
-    const own = of(
-      [...used].filter((id) => !isKnown(id)),
-      sources,
-    );
-    const former = of(
-      [...used].filter((id) => live.has(digestParts(id).source)),
-      live,
-    );
+    const of = (from: typeof sources, isIn: (id: string) => boolean) =>
+      finish(digestsOf(KEY, binding, [...used].filter(isIn), from, places, spec));
+    const own = of(sources, (id) => !isKnown(id));
+    const former = of(live, (id) => live.has(digestParts(id).source));
     const digests: Record<string, string> = {};
     for (const id of used) {
       const [now, last] = [own[id], recorded[id]];

@@ -3,7 +3,6 @@
  * values that the files would give them.
  */
 import { bindingKey, type SecretBinding, type StoredBinding } from "../api/binding.ts";
-import type { Installation } from "../api/installation.ts";
 import { digestParts } from "../api/rollout.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import { firstOf } from "../apimachinery/name-list.ts";
@@ -17,12 +16,13 @@ import { ConcurrencyLimiter, limitsOf } from "../rollout/decide/concurrency.ts";
 import { causesOf } from "../rollout/decide/schedule.ts";
 import { kindsWithoutStatus, type Tried, unsyncedTargets } from "../rollout/decide/wait-for-targets.ts";
 import type { Decision, RollInputs } from "../rollout/decider.ts";
+import type { RolloutDependencies } from "../rollout/dependencies.ts";
 import { apartFrom, type Owners, type RolloutContext } from "../rollout/discover/dependents.ts";
 import { RolloutController } from "../rollout/rollout-controller.ts";
 import type { RolloutBlock } from "../rollout/types.ts";
 import { parseSources, resolveSources } from "../sources/registry.ts";
 import type { LiveSource } from "../transform/live-source.ts";
-import { type CpuScheduler, finish } from "../workqueue/cpu-scheduler.ts";
+import { finish } from "../workqueue/cpu-scheduler.ts";
 import { type Restart, type Restarts, reasonForUser, type TargetChange } from "./difference.ts";
 import { PlannedDigests } from "./planned-digests.ts";
 import type { Readers } from "./readers.ts";
@@ -45,6 +45,8 @@ export type DecideRestarts = () => Promise<Restarts | undefined>;
 
 const MAX_NAMED = 3;
 
+type Services = Omit<RolloutDependencies, "client" | "watcher" | "bindings" | "requeue" | "notifier" | "rollouts">;
+
 export class RestartPlanner {
   readonly #readers: Readers;
   readonly #isInFiles: (ref: ObjectRef) => boolean;
@@ -54,22 +56,18 @@ export class RestartPlanner {
   /** `bindings` are those of the cluster. `isInFiles` says whether the files have an object. */
   constructor(
     readers: Readers,
-    installation: Installation,
+    services: Services,
     watcher: Pick<Watcher, "list">,
     bindings: StoredBinding[],
     isInFiles: (ref: ObjectRef) => boolean,
-    cpu: CpuScheduler,
   ) {
-    const { client, discovery, schemas, lists } = readers;
+    const { client, lists } = readers;
     this.#readers = readers;
     this.#isInFiles = isInFiles;
     const nothing = () => {};
     const deps = {
-      installation,
+      ...services,
       client,
-      discovery,
-      schemas,
-      cpu,
       watcher: {
         get: (key, wanted) => ("ref" in wanted ? lists.get(key, wanted) : { phase: "pending" as const }),
         list: watcher.list,
@@ -80,13 +78,10 @@ export class RestartPlanner {
       bindings: { all: bindings },
       requeue: nothing,
       // A decision has no effects.
-      events: { record: nothing, recordOn: nothing },
       notifier: { notify: nothing },
-      propagation: { wrote: nothing },
       rollouts: { restarted: nothing, failed: nothing, ended: nothing, limited: nothing },
-      log: { info: nothing },
     };
-    const slots = new ConcurrencyLimiter(() => limitsOf(installation), nothing);
+    const slots = new ConcurrencyLimiter(() => limitsOf(services.installation), nothing);
     this.#rollouts = new RolloutController(deps, this.#values, slots);
   }
 

@@ -66,17 +66,21 @@ export interface SourceExplanation extends ReadState {
   grants?: ReadState & { names: string[] };
 }
 
-export interface TargetExplanation {
-  apiVersion: string;
-  kind: string;
-  /** Whether a selector matches it. */
-  selects: boolean;
+/** How a binding writes a target. */
+export interface WayOfTarget {
   /** Whether the binding creates it. */
   creates: boolean;
   /** With `creates`: which existing objects the binding adopts. */
   adopts?: "Equal" | "Any";
-  /** It is written after the rollout. */
+  /** It is written after the rollout: when every workload has rolled out for the values. */
   when?: "AfterRollout";
+}
+
+export interface TargetExplanation extends WayOfTarget {
+  apiVersion: string;
+  kind: string;
+  /** Whether a selector matches it. */
+  selects: boolean;
   fields: { path: string; from: string[] }[];
   objects: ObjectExplanation[];
   /** How many more objects it has, which were not read. */

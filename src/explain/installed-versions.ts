@@ -10,7 +10,7 @@ import {
 import { compareVersions } from "../apimachinery/versions.ts";
 import { CONTROLLER } from "../kube/identity.ts";
 import type { RequestSender } from "../kube/transport.ts";
-import type { Reader, Reading } from "./reading.ts";
+import { foundOr, type Reader, type Reading } from "./reading.ts";
 import { type Part, section, table } from "./text.ts";
 
 /** A version is absent if the object has no label of it. */
@@ -56,8 +56,8 @@ export async function installedVersions(
   const unreadable = readings.flatMap((reading) => (reading.state === "Unreadable" ? [reading.message] : []));
   const seen = {
     crds: found,
-    policies: policies.state === "Found" ? policies.it : [],
-    controllers: controllers.state === "Found" ? controllers.it : [],
+    policies: foundOr(policies, []),
+    controllers: foundOr(controllers, []),
   };
   return { server: origin, kubernetes: gitVersion, ...seen, notes: [...unreadable, ...differences(seen, version)] };
 }

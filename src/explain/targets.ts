@@ -24,7 +24,7 @@ import { isLeaf, segmentOf } from "../apply/ownership.ts";
 import { attempt } from "../kube/access-error.ts";
 import { parseSources } from "../sources/registry.ts";
 import { describeUse, type ReadTemplate, usesOf } from "../sources/uses.ts";
-import type { ObjectExplanation, TargetExplanation } from "./explanation.ts";
+import type { ObjectExplanation, TargetExplanation, WayOfTarget } from "./explanation.ts";
 import { type Reading, seenOf } from "./reading.ts";
 import type { Tools } from "./tools.ts";
 
@@ -100,6 +100,12 @@ export function recordMatcher(target: Target, { metadata }: SecretBinding): (rec
   };
 }
 
+export const wayOf = ({ create, when }: Target): WayOfTarget => ({
+  creates: create !== undefined,
+  ...(create?.adopt && { adopts: create.adopt }),
+  ...(when === "AfterRollout" && { when }),
+});
+
 async function explainTarget(
   { reader, discovery }: Tools,
   binding: SecretBinding,
@@ -108,16 +114,7 @@ async function explainTarget(
   records: readonly TargetStatus[],
 ): Promise<TargetExplanation> {
   const { apiVersion, kind, selector } = target;
-  const adopts = target.create?.adopt;
-  const base = {
-    apiVersion,
-    kind,
-    selects: selects(target),
-    creates: target.create !== undefined,
-    ...(adopts && { adopts }),
-    ...(target.when === "AfterRollout" && { when: target.when }),
-    fields,
-  };
+  const base = { apiVersion, kind, selects: selects(target), ...wayOf(target), fields };
   const found = await attempt(discovery.byKind(apiVersion, kind));
   const resource = found ?? (await discovery.kindNotFound(apiVersion, kind));
   if (resource instanceof Problem) return { ...base, objects: [], more: 0, message: resource.message };

@@ -15,7 +15,7 @@ import { connectionKinds } from "../sources/registry.ts";
 import { ALL_KEYS, type ReadTemplate, usesBySource } from "../sources/uses.ts";
 import { type PodReference, podReferences } from "../workloads/pod-references.ts";
 import { PROVIDER_CLASS, syncedBy } from "../workloads/provider-class.ts";
-import { WORKLOAD_KINDS, workloadOf } from "../workloads/workload.ts";
+import { knownWorkload, WORKLOAD_KINDS, workloadOf } from "../workloads/workload.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 import { foundOr, type Reading, seenOf } from "./reading.ts";
 import { type Chosen, waysOf } from "./rollout.ts";
@@ -89,17 +89,13 @@ const kindOf = (target: Target) => KINDS.find((kind) => isSameKind(target, { api
 export const idOf = ({ kind, namespace, name }: Traced): string => `${namespace}/${kind}/${name}`;
 
 /** The copies of an object for which bindings restart workloads, by the ids of the copies. Several bindings may write one copy. */
-export function consumedCopies(copies: readonly Copy[], source: Traced): Map<string, [Copy, ...Copy[]]> {
-  const found = new Map<string, [Copy, ...Copy[]]>();
-  for (const copy of copies) {
+export function consumedCopies(copies: readonly Copy[], source: Traced): Map<string, Copy[]> {
+  const consumed = copies.filter((copy) => {
     const names = sourcesAt(copy.binding, source);
     const isOfIt = sourcesBehind(copy).some((name) => names.includes(name));
-    if (!copy.isConsumed || !isOfIt || idOf(copy.object) === idOf(source)) continue;
-    const known = found.get(idOf(copy.object));
-    if (known === undefined) found.set(idOf(copy.object), [copy]);
-    else known.push(copy);
-  }
-  return found;
+    return copy.isConsumed && isOfIt && idOf(copy.object) !== idOf(source);
+  });
+  return Map.groupBy(consumed, ({ object }) => idOf(object));
 }
 
 /** The names of the sources of some keys of a copy; of all keys if `keys` is undefined. */
@@ -174,13 +170,11 @@ function isChosen(
   return nameMatcher(names, exceptNames)(workload.name) && matchesLabels(labels, workload.labels);
 }
 
-const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
-
 /** In any version. */
 const isKind = (
   workload: Pick<Referrer, "apiVersion" | "kind">,
   kind: string,
-  apiVersion = KNOWN[kind]?.apiVersion,
+  apiVersion = knownWorkload(kind)?.apiVersion,
 ): boolean => apiVersion !== undefined && isSameKind(workload, { apiVersion, kind });
 
 /** Kinds that create pods. Their pods are reported as the workload. */
@@ -370,7 +364,7 @@ export async function trace(tools: Tools, traced: Traced): Promise<Trace> {
   const objectLabels = object.state === "Found" ? object.it.labels : undefined;
   const copies = await copiesOf(found);
   const consumed = consumedCopies(copies, traced);
-  const objects = [...consumed.values()].map(([{ object }]) => object);
+  const objects = [...consumed.values()].flatMap(([first]) => first?.object ?? []);
   const workloads = [...referrers, ...(await findReferrersOfAll(tools, objects))].flatMap(seen);
   const restarters = found.map((binding) => ({
     binding,

@@ -7,7 +7,7 @@ import { parseApiVersion, type Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import type { Discovery } from "../kube/discovery.ts";
 import type { Kinds } from "../render/kinds.ts";
-import { WORKLOAD_KINDS } from "../workloads/workload.ts";
+import { knownWorkload } from "../workloads/workload.ts";
 
 /** What the resolution of references asks. */
 export type KindSearch = Pick<Discovery, "byKind" | "byPlural" | "kindNotFound">;
@@ -31,9 +31,7 @@ function ofKubernetes(name: string): string {
 export function fileKinds(kinds: Kinds): KindSearch {
   const isKnown = (apiVersion: string, kind: string) => {
     const { group } = parseApiVersion(apiVersion);
-    const isWorkload = Object.entries(WORKLOAD_KINDS).some(
-      ([name, each]) => name === kind && each.apiVersion === apiVersion,
-    );
+    const isWorkload = knownWorkload(kind)?.apiVersion === apiVersion;
     return isWorkload || BUILT_IN.has(group) || kinds.known(apiVersion, kind) !== undefined;
   };
   return {
@@ -53,7 +51,6 @@ export function fileKinds(kinds: Kinds): KindSearch {
 /** A source names the plural and the scope of its kind, so it needs no CRD. */
 export function withSourceKinds(kinds: KindSearch, { spec }: Pick<SecretBinding, "spec">): KindSearch {
   return {
-    ...kinds,
     byKind: (apiVersion, kind) => kinds.byKind(apiVersion, kind),
     kindNotFound: (apiVersion, kind, by) => kinds.kindNotFound(apiVersion, kind, by),
     byPlural: async (apiVersion, plural) => {

@@ -16,6 +16,7 @@ import type { KindSchema } from "../apimachinery/openapi.ts";
 import { type Advice, attemptSync, Problem, reasonOf } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { withValues } from "../apply/patch.ts";
+import { wayOf } from "../explain/targets.ts";
 import type { Values } from "../pipeline/compile.ts";
 import { describeUse, usesOf } from "../sources/uses.ts";
 import { checkEntry, checkTypes, evaluate } from "../targets/evaluate.ts";
@@ -80,15 +81,15 @@ export async function fieldsOf(
   const compiled = await compileFile(binding, world);
   const { references, selection } = compiled;
   const { values, grants } = await valuesInFiles(compiled, world, inputs);
-  const problems = references.parsedSources.flatMap(({ name, store }, position) => {
-    const problem = store && references.sources.get(name);
-    return problem instanceof Problem ? [{ place: `spec.sources[${position}]`, problem }] : [];
-  });
-  const mistakes = problems.map(({ place, problem }) => mistakeAt(problem.reason, problem.within(place), [place]));
-  const warnings: Mistake[] = [];
-  // It is reported at the source already.
-  const isKnown = ({ source }: Problem) =>
-    source !== undefined && problems.some(({ problem }) => problem.source === source);
+  const [mistakes, warnings]: [Mistake[], Mistake[]] = [[], []];
+  /** The sources whose problems are reported there already. */
+  const known = new Set<string | undefined>();
+  for (const [position, { name, store }] of references.parsedSources.entries()) {
+    const [place, problem] = [`spec.sources[${position}]`, store && references.sources.get(name)];
+    if (!(problem instanceof Problem)) continue;
+    known.add(name);
+    mistakes.push(mistakeAt(problem.reason, problem.within(place), [place]));
+  }
   const context: Context = {
     binding,
     values,
@@ -98,7 +99,7 @@ export async function fieldsOf(
     inputs,
     installation,
     problemAt(place, problem, part = "") {
-      if (!WAITS.has(problem.reason) && !isKnown(problem))
+      if (!WAITS.has(problem.reason) && !known.has(problem.source))
         mistakes.push(mistakeAt(problem.reason, problem.within(place), [`${place}${part}`]));
       return reasonOf(problem);
     },
@@ -132,12 +133,7 @@ function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem
   const { sources, sourceMismatch: mismatch, secretNamespaces: secrets } = values;
   const { apiVersion, kind, name } = target;
   const place = `spec.targets[${binding.spec.targets.indexOf(target)}]`;
-  const adopts = target.create?.adopt;
-  const how = {
-    creates: target.create !== undefined,
-    ...(adopts && { adopts }),
-    ...(target.when === "AfterRollout" && { when: target.when }),
-  };
+  const how = wayOf(target);
   const { version } = parseApiVersion(apiVersion);
   const { resource } = ref instanceof Problem ? { resource: inputs.kinds.resourceOf(apiVersion, kind) } : ref;
   const schema = inputs.kinds.schemaOf({ ...resource, version });

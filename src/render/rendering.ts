@@ -7,6 +7,7 @@ import { isObject } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import { type Advice, reasonOf } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
+import type { WayOfTarget } from "../explain/explanation.ts";
 import type { NotMade } from "./claims.ts";
 import type { Mistake } from "./documents.ts";
 
@@ -23,18 +24,12 @@ export interface RenderedField {
   problem?: Advice;
 }
 
-export interface RenderedTarget {
+export interface RenderedTarget extends WayOfTarget {
   apiVersion: string;
   kind: string;
   namespace?: string;
   /** Absent if it is unknown which objects the target selects. */
   name?: string;
-  /** The binding creates the object. */
-  creates: boolean;
-  /** With `creates`: which existing objects the binding adopts. */
-  adopts?: "Equal" | "Any";
-  /** It is written after the rollout: when every workload has rolled out for the values. */
-  when?: "AfterRollout";
   /** The object is in the files. */
   inFiles: boolean;
   /** All of its fields would be written; otherwise none is. */

@@ -2,9 +2,7 @@
 import type { SecretBinding } from "../api/binding.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { Inputs } from "../render/inputs.ts";
-import { WORKLOAD_KINDS } from "../workloads/workload.ts";
-
-const KNOWN: Readonly<Record<string, { apiVersion: string }>> = WORKLOAD_KINDS;
+import { knownWorkload } from "../workloads/workload.ts";
 
 export function namedWorkloads(
   { metadata, spec: { rollout } }: SecretBinding,
@@ -17,7 +15,7 @@ export function namedWorkloads(
   ];
   return lists.flatMap(({ each, at }) =>
     each.flatMap(
-      ({ kind, name, apiVersion = KNOWN[kind]?.apiVersion, namespace = metadata.namespace ?? "" }, position) =>
+      ({ kind, name, apiVersion = knownWorkload(kind)?.apiVersion, namespace = metadata.namespace ?? "" }, position) =>
         name === undefined || apiVersion === undefined
           ? []
           : [{ ref: { resource: kinds.resourceOf(apiVersion, kind), namespace, name }, place: `${at}[${position}]` }],

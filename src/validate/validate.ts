@@ -130,15 +130,11 @@ function loopMistake(loop: readonly Flow[]): Mistake {
   const { binding, place, field } = first;
   const what = describe(first);
   const own = bindingKey(binding.each.binding);
-  const others = [...new Set(loop.map(({ binding: { each } }) => bindingKey(each.binding)))].filter(
-    (key) => key !== own,
-  );
-  const why =
-    loop.length === 1
-      ? `${what} is also a source of this field, ${LOOP}`
-      : others.length === 0
-        ? `${what} is also a source of this field, through ${loop.slice(1).map(describe).join(" and ")}, ${LOOP}`
-        : `${what} is also a source of this field, through ${others.map((key) => `SecretBinding ${key}`).join(" and ")}, ${LOOP}`;
+  const keys = new Set(loop.map(({ binding: { each } }) => bindingKey(each.binding)));
+  const others = [...keys].filter((key) => key !== own).map((key) => `SecretBinding ${key}`);
+  const steps = others.length > 0 ? others : loop.slice(1).map(describe);
+  const through = steps.length === 0 ? "" : `, through ${steps.join(" and ")}`;
+  const why = `${what} is also a source of this field${through}, ${LOOP}`;
   return binding.each.mistakeAt("Contended", { at: [place, field.path], what: why }, [place]);
 }
 

@@ -137,7 +137,16 @@ export const WORKLOAD_KINDS = {
   CronJob: { apiVersion: "batch/v1", template: "spec.jobTemplate.spec.template" },
   Job: { apiVersion: "batch/v1", template: "spec.template" },
   Rollout: { apiVersion: "argoproj.io/v1alpha1", template: "spec.template" },
-} as const satisfies Record<string, { apiVersion: string; template: string }>;
+} as const satisfies Record<string, KnownWorkload>;
+
+interface KnownWorkload {
+  readonly apiVersion: string;
+  readonly template: string;
+}
+
+/** Undefined for another kind. */
+export const knownWorkload = (kind: string): KnownWorkload | undefined =>
+  Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
 
 /** How many labels, annotations of restarts, owners and containers without a probe are kept. */
 const MAX_KEPT = 256;

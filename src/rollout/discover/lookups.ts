@@ -21,7 +21,7 @@ import type { SelectedObject } from "../../targets/select.ts";
 import { choiceOf, type SelectionCriteria } from "../../targets/selection.ts";
 import { isCronJob, MANUAL_JOB_PATHS } from "../../workloads/jobs.ts";
 import { PLACES, type PodPlace, type PodReference } from "../../workloads/pod-references.ts";
-import { WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
+import { knownWorkload, WORKLOAD_KINDS, type WorkloadPaths } from "../../workloads/workload.ts";
 import type { RunSteps } from "../../workqueue/cpu-scheduler.ts";
 import type { NamespaceProblem, Step } from "../types.ts";
 import { type UsesOfKeys, usesOfFields, writtenUses } from "./written-values.ts";
@@ -295,7 +295,7 @@ async function kindOf(
   annotation: string,
   discovery: Services["discovery"],
 ): Promise<KindPlace> {
-  const known = Object.hasOwn(WORKLOAD_KINDS, kind) ? WORKLOAD_KINDS[kind as keyof typeof WORKLOAD_KINDS] : undefined;
+  const known = knownWorkload(kind);
   const served = apiVersion ?? known?.apiVersion;
   const pods = template ?? known?.template;
   const path = restartPath ?? pods;
