@@ -77,6 +77,14 @@ export interface ObjectRef {
   name: string;
 }
 
+/** An object as people and programs outside read it. `namespace` is absent for a cluster-scoped object. */
+export interface ObjectReference {
+  apiVersion: string;
+  kind: string;
+  namespace?: string;
+  name: string;
+}
+
 export const apiVersionOf = (resource: Pick<Resource, "group" | "version">): string =>
   resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
 

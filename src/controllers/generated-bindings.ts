@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { isStub } from "../api/stub.ts";
 import { canonicalJson, sameJson } from "../apimachinery/json.ts";
-import type { JsonObject, ObjectRef } from "../apimachinery/objects.ts";
+import type { JsonObject, ObjectRef, ObjectReference } from "../apimachinery/objects.ts";
 import type { Problem } from "../apimachinery/problem.ts";
 import { SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { refusal } from "../kube/access-error.ts";
@@ -24,12 +24,8 @@ import { BACKOFF, DONE, type WorkResult } from "../workqueue/work-queue.ts";
 export const revisionOf = (value: object): string =>
   createHash("sha256").update(canonicalJson(value)).digest("base64url");
 
-/** The object that a binding is generated for. `namespace` is absent for a cluster-scoped object. */
-export interface Owner {
-  apiVersion: string;
-  kind: string;
-  namespace?: string;
-  name: string;
+/** The object that a binding is generated for. */
+export interface Owner extends ObjectReference {
   uid: string;
 }
 

@@ -3,7 +3,7 @@ import jsonPatch, { type AddOperation, type RemoveOperation, type ReplaceOperati
 import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { parsePointer } from "../apimachinery/json-pointer.ts";
-import type { JsonObject, JsonValue, KubeObject } from "../apimachinery/objects.ts";
+import type { JsonObject, JsonValue, KubeObject, ObjectReference } from "../apimachinery/objects.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import type { RecordedWrite } from "./dry-run-recorder.ts";
 
@@ -20,11 +20,7 @@ export interface FieldChange {
   change: "added" | "changed" | "removed";
 }
 
-export interface ObjectChange {
-  apiVersion: string;
-  kind: string;
-  namespace?: string;
-  name: string;
+export interface ObjectChange extends ObjectReference {
   change: "create" | "update" | "delete" | "none";
   fields: FieldChange[];
   patch: Operation[];

@@ -3,14 +3,12 @@ import { at } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import {
   apiVersionOf,
-  isSameKind,
   type JsonObject,
   type KubeObject,
   type ObjectRef,
   type Resource,
 } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { SELF } from "../explain/reading.ts";
 import { attempt, refusal } from "../kube/access-error.ts";
 import { ApiError } from "../kube/api-error.ts";
@@ -33,10 +31,6 @@ export interface OwnObject {
   /** Why the API server did not check it. */
   readonly note?: string;
 }
-
-/** Undefined for a kind that is not Inlay's. */
-export const ownResource = (object: Pick<KubeObject, "apiVersion" | "kind">): Resource | undefined =>
-  OWN_RESOURCES.find((each) => isSameKind(object, { apiVersion: apiVersionOf(each), kind: each.kind }));
 
 export interface How {
   /** The API server checks the object. Otherwise it is only compared: the controller writes it, not the user. */

@@ -11,6 +11,7 @@ import {
   type JsonObject,
   type KubeObject,
   type ObjectRef,
+  type ObjectReference,
   type Resource,
 } from "../apimachinery/objects.ts";
 import { attemptSync } from "../apimachinery/problem.ts";
@@ -117,7 +118,7 @@ const namesIn = (segment: Segment): string[] =>
 
 /** The result, which `-o json` prints. */
 export interface ObjectLook {
-  object: { apiVersion: string; kind: string; namespace?: string; name: string };
+  object: ObjectReference;
   bindings: BindingOfObject[];
 }
 

@@ -6,18 +6,24 @@ import type { Installation } from "../api/installation.ts";
 import { getOrInsert } from "../apimachinery/maps.ts";
 import { isSameKind, type KubeObject, type Resource } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import { SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
+import { BINDING_COMPOSITIONS, SECRET_BINDINGS, SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import { compileComposition } from "../composition/compile.ts";
 import type { RequiredPermission } from "../controllers/binding/required-access.ts";
 import { claimVerbs } from "../controllers/composition/claim-writer.ts";
 import { attempt, OPEN_ACCOUNT, OWN_ACCOUNT, READ_VERBS, STREAM_VERBS } from "../kube/access-error.ts";
 import { bindingIn } from "../render/analysis.ts";
 import { type BindingToRender, composeBindings, isBinding } from "../render/claims.ts";
-import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
+import {
+  distinctMistakes,
+  type Mistake,
+  type ObjectDocument,
+  readDocuments,
+  type TextFile,
+} from "../render/documents.ts";
 import { fileCluster } from "../render/file-cluster.ts";
 import { FROM_CLUSTER, type InputObject, type Inputs, inputsOf, mistakeAt } from "../render/inputs.ts";
 import { isCrd } from "../render/kinds.ts";
-import { OWN_VERSION } from "../render/own-kinds.ts";
+import { ownResource } from "../render/own-kinds.ts";
 import { statusesOf } from "../sources/provider-class.ts";
 import { connectionKindOf, parseSources } from "../sources/registry.ts";
 import { bindingAccess } from "./binding-access.ts";
@@ -159,7 +165,9 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
       ),
     );
   }
-  const compositions = inputs.objects.filter(isOwn("BindingComposition")).filter(({ isBroken }) => !isBroken);
+  const compositions = inputs.objects.filter(
+    ({ object, isBroken }) => !isBroken && ownResource(object) === BINDING_COMPOSITIONS,
+  );
   for (const each of compositions) mistakes.push(...(await addComposition(each, bindings, inputs, kinds, accounts)));
   for (const { object, document } of inputs.objects)
     if (document.file !== FROM_CLUSTER) addConnection(object, accounts);
@@ -168,21 +176,12 @@ export async function requiredAccounts(files: readonly TextFile[], options: Rbac
   return {
     accounts: accounts.all(),
     notes: [...composed.notes, ...composed.claimMistakes.map(noteOf)],
-    mistakes: unique(mistakes),
+    mistakes: distinctMistakes(mistakes),
   };
 }
 
 /** A claim that gets no binding needs no permissions. */
 const noteOf = ({ file, line, message }: Mistake) => `${file}:${line}: ${message}`;
-
-const isOwn =
-  (kind: string) =>
-  ({ object }: InputObject): boolean =>
-    isSameKind(object, { apiVersion: OWN_VERSION, kind });
-
-const unique = (mistakes: readonly Mistake[]): Mistake[] => [
-  ...new Map(mistakes.map((each) => [`${each.file}:${each.line} ${each.message}`, each])).values(),
-];
 
 /** Returns the mistakes of the composition. */
 async function addComposition(

@@ -29,7 +29,7 @@ import { schemaIn } from "../transform/schema-check.ts";
 import { shapeOf } from "../transform/target-shape.ts";
 import { compileTemplate } from "../transform/template.ts";
 import type { BindingToRender } from "./claims.ts";
-import type { Mistake } from "./documents.ts";
+import { distinctMistakes, type Mistake } from "./documents.ts";
 import type { FileCluster } from "./file-cluster.ts";
 import { compileFile, fileWorld, valuesInFiles } from "./file-world.ts";
 import type { Inputs } from "./inputs.ts";
@@ -119,14 +119,10 @@ export async function fieldsOf(
     targets,
     notes: [...world.notes, ...selection.notes],
     grants,
-    mistakes: unique(mistakes),
+    mistakes: distinctMistakes(mistakes),
     warnings,
   };
 }
-
-const unique = (mistakes: readonly Mistake[]): Mistake[] => [
-  ...new Map(mistakes.map((each) => [`${each.line} ${each.message}`, each])).values(),
-];
 
 function renderTarget(context: Context, target: Target, ref: ObjectRef | Problem): RenderedTarget {
   const { binding, cluster, inputs, values, problemAt, warnAt, textOf } = context;

@@ -5,7 +5,7 @@ import type { BindingComposition } from "../api/composition.ts";
 import type { Installation } from "../api/installation.ts";
 import { describeObject, idOfObject, isSameKind, type JsonObject } from "../apimachinery/objects.ts";
 import { allIn, attemptSync, Problem, type ProblemParts } from "../apimachinery/problem.ts";
-import { NAMESPACES } from "../apimachinery/resources.ts";
+import { BINDING_COMPOSITIONS, NAMESPACES, SECRET_BINDINGS } from "../apimachinery/resources.ts";
 import { objectKey } from "../cache/reflector.ts";
 import { type Claim, namespaceOfClaim } from "../composition/claim.ts";
 import { claimMatcher, namespaceMatcher } from "../composition/claim-selection.ts";
@@ -16,7 +16,7 @@ import type { CompiledPatch } from "../composition/patches/compile.ts";
 import type { ProducedBy } from "../sources/grant-rules.ts";
 import type { Mistake, MistakeReason } from "./documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "./inputs.ts";
-import { brokenRulesOf, OWN_VERSION } from "./own-kinds.ts";
+import { brokenRulesOf, OWN_VERSION, ownResource } from "./own-kinds.ts";
 import { type Step, stepsOf } from "./place.ts";
 
 /** A binding to show, and where to report its mistakes. */
@@ -55,8 +55,7 @@ export interface Composed {
   readonly claimMistakes: Mistake[];
 }
 
-export const isBinding = ({ object }: InputObject): boolean =>
-  isSameKind(object, { apiVersion: OWN_VERSION, kind: "SecretBinding" });
+export const isBinding = ({ object }: InputObject): boolean => ownResource(object) === SECRET_BINDINGS;
 
 type LiveBinding = Pick<SecretBinding, "metadata">;
 
@@ -96,8 +95,7 @@ export function composeBindings(
     claimMistakes: [],
   };
   for (const each of inputs.objects)
-    if (isSameKind(each.object, { apiVersion: OWN_VERSION, kind: "BindingComposition" }))
-      composeClaims(each, composing);
+    if (ownResource(each.object) === BINDING_COMPOSITIONS) composeClaims(each, composing);
   return composing;
 }
 

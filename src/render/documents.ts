@@ -40,6 +40,11 @@ export interface Mistake extends Position {
   readonly message: string;
 }
 
+/** Without those that say the same of one line. */
+export const distinctMistakes = (mistakes: readonly Mistake[]): Mistake[] => [
+  ...new Map(mistakes.map((each) => [`${each.file}:${each.line} ${each.message}`, each])).values(),
+];
+
 /** Both count from 1. */
 export interface Position {
   readonly line: number;

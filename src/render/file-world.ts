@@ -1,8 +1,9 @@
 /** The world of files: what a step of a binding may ask, answered by the objects in the files and by values in place of stores. */
 import type { SecretBinding } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
-import { describeObject, isSameKind, type ObjectRef } from "../apimachinery/objects.ts";
+import { describeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { type Advice, attemptSync, type MissingPolicy, Problem, reasonOf } from "../apimachinery/problem.ts";
+import { SECRET_GRANTS } from "../apimachinery/resources.ts";
 import { serviceAccountIdentity } from "../kube/identity.ts";
 import { type CompiledBinding, compile, listedNow, readValues, type Values, type World } from "../pipeline/compile.ts";
 import { notGranted, type ProducedBy } from "../sources/grant-rules.ts";
@@ -11,6 +12,7 @@ import { connectionKinds } from "../sources/registry.ts";
 import { finish } from "../workqueue/cpu-scheduler.ts";
 import type { FileCluster } from "./file-cluster.ts";
 import type { Inputs } from "./inputs.ts";
+import { ownResource } from "./own-kinds.ts";
 
 export interface FileWorld extends World {
   /** Missing values and connections, and what to add to the files. */
@@ -73,8 +75,7 @@ export async function valuesInFiles(
   world: FileWorld,
   { objects, isCluster }: Pick<Inputs, "objects" | "isCluster">,
 ): Promise<{ values: Values; grants: readonly Advice[] }> {
-  const isGrant = { apiVersion: "inlay.dev/v1alpha1", kind: "SecretGrant" };
-  const hasGrants = isCluster || objects.some(({ object }) => isSameKind(object, isGrant));
+  const hasGrants = isCluster || objects.some(({ object }) => ownResource(object) === SECRET_GRANTS);
   const shown = listedNow(compiled, world);
   const grants = hasGrants ? shown.grants : { ...shown.grants, grantsFor: () => undefined };
   const values = await readValues(compiled, world.client, { ...shown, grants }, "more");

@@ -1,8 +1,8 @@
 /** Makes the settings with which Argo CD and Flux ignore the fields of bindings. Pure. */
 import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
 import { pointerTo } from "../apimachinery/json-pointer.ts";
-import { parseApiVersion } from "../apimachinery/objects.ts";
-import type { JudgedObject, WrittenObjects } from "./written-objects.ts";
+import { type ObjectReference, parseApiVersion } from "../apimachinery/objects.ts";
+import type { WrittenObjects } from "./written-objects.ts";
 
 export const SSA_ANNOTATION = "kustomize.toolkit.fluxcd.io/ssa";
 const SYNC_OPTIONS = ["RespectIgnoreDifferences=true", "ServerSideApply=true"];
@@ -61,7 +61,7 @@ export function fluxSnippet({ judged, objects }: WrittenObjects) {
   };
 }
 
-function targetOf({ apiVersion, kind, namespace, name }: JudgedObject) {
+function targetOf({ apiVersion, kind, namespace, name }: ObjectReference) {
   const { group } = parseApiVersion(apiVersion);
   return { ...(group !== "" && { group }), kind, ...(namespace !== undefined && { namespace }), name };
 }

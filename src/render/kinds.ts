@@ -48,12 +48,7 @@ const SCHEMAS: Readonly<Record<string, OpenApiSchema>> = {
 };
 
 /** The kind that a CRD defines. */
-interface Defined {
-  readonly group: string;
-  readonly kind: string;
-  readonly plural: string;
-  readonly namespaced: boolean;
-  readonly hasStatus: boolean;
+interface Defined extends Omit<Resource, "version"> {
   readonly versions: readonly JsonObject[];
 }
 

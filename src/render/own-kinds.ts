@@ -3,9 +3,17 @@ import ownRules from "../api/own-rules.json" with { type: "json" };
 import { OWN_SCHEMAS } from "../api/own-schemas.ts";
 import { brokenRules, type RuleTree } from "../apimachinery/cel.ts";
 import { isObject } from "../apimachinery/json.ts";
-import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
+import {
+  apiVersionOf,
+  isSameKind,
+  type JsonObject,
+  type JsonValue,
+  type KubeObject,
+  type Resource,
+} from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { allIn, attemptSync, type ProblemParts } from "../apimachinery/problem.ts";
+import { OWN_RESOURCES } from "../apimachinery/resources.ts";
 import { missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { checkManifest } from "../transform/schema-check.ts";
@@ -26,6 +34,10 @@ const MAX_NAME_LENGTH: Readonly<Record<string, number>> = { BindingComposition: 
 const FREE = new Set(["manifest", "map", "result", "fallbackValue"]);
 
 export const isOwn = ({ apiVersion }: JsonObject): boolean => String(apiVersion).startsWith("inlay.dev/");
+
+/** The kind of an object that is Inlay's, in any version. */
+export const ownResource = (object: Pick<KubeObject, "apiVersion" | "kind">): Resource | undefined =>
+  OWN_RESOURCES.find((each) => isSameKind(object, { apiVersion: apiVersionOf(each), kind: each.kind }));
 
 /** Checks an object that has a name. */
 export function checkOwn(object: JsonObject, name: string): Checked {

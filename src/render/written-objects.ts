@@ -3,7 +3,7 @@ import { bindingKey, onConflictOf, selects, type Target } from "../api/binding.t
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { valueAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { describeObject, idOf, type KubeObject } from "../apimachinery/objects.ts";
+import { describeObject, idOf, type KubeObject, type ObjectReference } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { RECONCILED } from "../apimachinery/resources.ts";
 import { pathsOf } from "../targets/release.ts";
@@ -12,16 +12,8 @@ import type { AnalysedBinding, Analysis } from "./analysis.ts";
 import { fileCluster } from "./file-cluster.ts";
 import { isOwn } from "./own-kinds.ts";
 
-/** An object of Inlay whose status shows whether it is healthy. */
-export interface JudgedObject {
-  apiVersion: string;
-  kind: string;
-  namespace?: string;
-  name: string;
-}
-
 /** An object in the files. */
-interface WrittenObject extends JudgedObject {
+interface WrittenObject extends ObjectReference {
   /**
    * The canonical paths of what the tool must ignore: placeholders of fields, and lists and objects that are one value for the API
    * server. A path that git does not have is not among them: the tool would apply the live value, and own it too.
@@ -32,7 +24,8 @@ interface WrittenObject extends JudgedObject {
 }
 
 export interface WrittenObjects {
-  judged: JudgedObject[];
+  /** The objects of Inlay whose status shows whether they are healthy. */
+  judged: ObjectReference[];
   objects: WrittenObject[];
   notes: string[];
 }
@@ -97,7 +90,7 @@ export function writtenObjects({ inputs, composed, bindings }: Analysed): Writte
     notes.add(
       `bindings[${entry}] of ${composition} for ${claim}: no binding, so its fields are missing here: ${problem.message}`,
     );
-  const judged = inputs.objects.flatMap(({ object, isBroken }): JudgedObject[] => {
+  const judged = inputs.objects.flatMap(({ object, isBroken }): ObjectReference[] => {
     const { apiVersion, kind, metadata } = object;
     if (isBroken || !isOwn(object) || !JUDGED.includes(kind)) return [];
     return [{ apiVersion, kind, ...(metadata.namespace && { namespace: metadata.namespace }), name: metadata.name }];
