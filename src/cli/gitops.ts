@@ -33,7 +33,6 @@ async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlag
     { isCrd },
     objects,
     snippets,
-    text,
   ] = await Promise.all([
     import("../render/files.ts"),
     import("../render/documents.ts"),
@@ -41,7 +40,6 @@ async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlag
     import("../render/kinds.ts"),
     import("../render/written-objects.ts"),
     import("../render/gitops-snippets.ts"),
-    import("../render/gitops-text.ts"),
   ]);
   const [{ files, mistakes: unreadable }, ofCrds] = [readFiles(filename), readFiles(crds)];
   const definitions = readDocuments(ofCrds.files);
@@ -53,8 +51,8 @@ async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlag
   reportMistakes([...unread, ...analysis.mistakes]);
   const written = objects.writtenObjects(analysis);
   if (tool === "flux") written.notes.push(...objects.substituted(analysis));
-  if (output === "table") return print(written, output, text.gitopsText);
-  const notes = [...written.notes, ...(written.objects.length === 0 ? [text.NOTHING] : [])];
+  if (output === "table") return print(written, output, objects.gitopsText);
+  const notes = [...written.notes, ...(written.objects.length === 0 ? [objects.NOTHING] : [])];
   for (const note of notes) process.stderr.write(`note: ${note}\n`);
   await print(tool === "argocd" ? snippets.argocdSnippet(written) : snippets.fluxSnippet(written), output, () => []);
 }

@@ -52,10 +52,8 @@ export class Readers {
     return {
       get: async <T>(identity: Identity, ref: ObjectRef): Promise<T> => {
         const key = `${identity} ${pathOf(ref.resource, ref.namespace, ref.name)}`;
-        const answer =
-          this.#reads.get(key) ?? Promise.resolve(fromFiles(ref) ?? this.client.get<KubeObject>(identity, ref));
-        this.#reads.set(key, answer);
-        return structuredClone(await answer) as T;
+        const read = async () => fromFiles(ref) ?? this.client.get<KubeObject>(identity, ref);
+        return structuredClone(await getOrInsert(this.#reads, key, read)) as T;
       },
     };
   }

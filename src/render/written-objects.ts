@@ -1,11 +1,13 @@
-/** Finds the objects in git that bindings write, and which of their fields a GitOps tool must ignore: those that git has too. Pure. */
+/** Finds and prints the objects in git that bindings write, with the fields that a GitOps tool must ignore: those that git has too. Pure. */
 import { bindingKey, onConflictOf, selects, type Target } from "../api/binding.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";
 import { valueAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { describeObject, idOf, type KubeObject, type ObjectReference } from "../apimachinery/objects.ts";
+import { plain } from "../apimachinery/plain.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { RECONCILED } from "../apimachinery/resources.ts";
+import { layOutWhole, paragraph, section, table } from "../explain/text.ts";
 import { pathsOf } from "../targets/release.ts";
 import { shapeOf, type TargetShape } from "../transform/target-shape.ts";
 import type { AnalysedBinding, Analysis } from "./analysis.ts";
@@ -96,6 +98,21 @@ export function writtenObjects({ inputs, composed, bindings }: Analysed): Writte
     return [{ apiVersion, kind, ...(metadata.namespace && { namespace: metadata.namespace }), name: metadata.name }];
   });
   return { judged, objects: [...objects.values()], notes: [...notes] };
+}
+
+export const NOTHING = "the bindings write no field that the files have, so there is nothing to ignore";
+
+/** The text, as a table. */
+export function gitopsText({ objects, notes }: WrittenObjects, width: number): string[] {
+  const rows = objects.flatMap(({ kind, namespace, name, paths, bindings }) =>
+    paths.map((path) => [plain(describeObject(kind, namespace, name)), path, bindings.join(", ")]),
+  );
+  if (rows.length === 0 && notes.length === 0) return [NOTHING];
+  const parts = [
+    ...(rows.length === 0 ? [NOTHING] : table(["OBJECT", "FIELD TO IGNORE", "BINDINGS THAT WRITE IT"], rows)),
+    ...section("NOTES", notes.map(paragraph)),
+  ];
+  return layOutWhole(parts, width);
 }
 
 /** Objects of Inlay with a text that Flux would replace, by `spec.postBuild`. */

@@ -45,6 +45,12 @@ export async function resolveReferences(binding: SecretBinding, context: Referen
   return { parsedSources, sources, targets: withoutDuplicates(targets) };
 }
 
+/** The object that a source is; undefined if it is none, or can't be resolved. */
+export function watchedSource({ sources }: Pick<References, "sources">, name: string): ObjectRef | undefined {
+  const source = sources.get(name);
+  return source instanceof Problem ? undefined : source?.watched;
+}
+
 /** The object of a record in the status; undefined if the cluster no longer serves its kind in any version. */
 export async function resolveRecorded(
   record: TargetStatus,

@@ -19,8 +19,9 @@ import type { Mistake } from "../render/documents.ts";
 import { type InputObject, type Inputs, mistakeAt } from "../render/inputs.ts";
 import { isOwn } from "../render/own-kinds.ts";
 import { connectionKindOf, connectionKinds } from "../sources/registry.ts";
-import { isSelection } from "../targets/references.ts";
+import { isSelection, watchedSource } from "../targets/references.ts";
 import { compileTemplate } from "../transform/template.ts";
+import { groupKindOf } from "../workloads/group-kinds.ts";
 import { namedWorkloads } from "./named-workloads.ts";
 
 const CLASS = "secrets-store.csi.x-k8s.io/v1";
@@ -46,27 +47,17 @@ export function renamedThings({ inputs, bindings }: Analysis): Mistake[] {
   ];
 }
 
-function finderIn({ kinds, objects }: Inputs): FindRenamed {
-  const names = new Map<string, string[]>();
-  /** By namespace, without hashes. */
-  const beside = new Map<string, string[]>();
-  const placeOf = ({ resource: { group, kind }, namespace = "" }: Omit<ObjectRef, "name">) =>
-    `${group}/${kind}/${namespace}`;
-  for (const { object } of objects) {
-    const { namespace, name } = object.metadata;
-    const resource = kinds.resourceOf(object.apiVersion, object.kind);
-    const place = placeOf({ resource, ...(namespace !== undefined && { namespace }) });
-    const known = names.get(place) ?? [];
-    known.push(name);
-    names.set(place, known);
-    if (namespace === undefined || KEPT.includes(object.kind)) continue;
-    beside.set(namespace, [...(beside.get(namespace) ?? []), bareName(name, object.kind)]);
-  }
-  return (ref, owner) => {
-    const known = names.get(placeOf(ref)) ?? [];
-    if (known.includes(ref.name)) return undefined;
-    const others = [owner.name, ...(beside.get(owner.namespace ?? "") ?? [])];
-    return known.find((name) => isRenamed(name, ref.name, others, ref.resource.kind));
+function finderIn({ objects }: Inputs): FindRenamed {
+  const alike = Map.groupBy(objects, ({ object }) => `${groupKindOf(object)}/${object.metadata.namespace ?? ""}`);
+  const movable = objects.filter(
+    ({ object }) => object.metadata.namespace !== undefined && !KEPT.includes(object.kind),
+  );
+  const beside = Map.groupBy(movable, ({ object }) => object.metadata.namespace);
+  return ({ resource: { group, kind }, namespace = "", name: old }, owner) => {
+    const known = (alike.get(`${group}/${kind}/${namespace}`) ?? []).map(({ object }) => object.metadata.name);
+    if (known.includes(old)) return undefined;
+    const others = (beside.get(owner.namespace) ?? []).map(({ object }) => bareName(object.metadata.name, object.kind));
+    return known.find((name) => isRenamed(name, old, [owner.name, ...others], kind));
   };
 }
 
@@ -96,11 +87,9 @@ function inBinding({ each, references }: AnalysedBinding, { kinds }: Inputs, fin
   };
   // A connection that is missing is reported in any case.
   const ofSources = references.parsedSources.flatMap(({ name, data, providerClass }, at) => {
-    const resolved = references.sources.get(name);
-    const watched = resolved instanceof Problem ? undefined : resolved?.watched;
     const ref =
       providerClass === undefined
-        ? watched
+        ? watchedSource(references, name)
         : { resource: kinds.resourceOf(CLASS, "SecretProviderClass"), ...providerClass };
     if (ref === undefined) return [];
     const kind = data?.kind === "Secret" ? "secret" : data ? "configMap" : providerClass ? "providerClass" : "object";

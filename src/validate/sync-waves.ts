@@ -19,6 +19,7 @@ import { SERVICE_ACCOUNTS } from "../apimachinery/resources.ts";
 import type { AnalysedBinding, Analysis } from "../render/analysis.ts";
 import type { Mistake } from "../render/documents.ts";
 import { FROM_CLUSTER, type Inputs } from "../render/inputs.ts";
+import { watchedSource } from "../targets/references.ts";
 import { namedWorkloads } from "./named-workloads.ts";
 
 const WAVE = "argocd.argoproj.io/sync-wave";
@@ -76,9 +77,7 @@ function earlyIn(
   );
   const sources = references.parsedSources.flatMap(({ name, store, policy }) => {
     if (policy.optional) return [];
-    const resolved = references.sources.get(name);
-    const watched = resolved instanceof Problem ? undefined : resolved?.watched;
-    return [...at(watched), ...at(store?.connection?.ref)];
+    return [...at(watchedSource(references, name)), ...at(store?.connection?.ref)];
   });
   // Workloads that are only selected may be missing.
   const workloads = namedWorkloads(binding, kinds).flatMap(({ ref }) => at(ref));

@@ -11,7 +11,7 @@ import { isOurs, mistakeAt, type Surroundings } from "../render/inputs.ts";
 import { isCrd } from "../render/kinds.ts";
 import { connectionKinds } from "../sources/registry.ts";
 import { filterIn, usesOf } from "../sources/uses.ts";
-import { isSelection } from "../targets/references.ts";
+import { isSelection, watchedSource } from "../targets/references.ts";
 import { keyFilter, newFilterEffort } from "../transform/key-filter.ts";
 import { compileTemplate } from "../transform/template.ts";
 import type { ClusterFacts } from "./cluster-facts.ts";
@@ -63,13 +63,13 @@ function asRead({ kind, apiVersion }: Target, path: FieldPath): FieldPath {
   return isBinary ? new FieldPath([keySegment("data"), ...rest]) : path;
 }
 
-function readsOf({ references: { parsedSources, sources } }: AnalysedBinding, field: Field): Read[] {
+function readsOf({ references }: AnalysedBinding, field: Field): Read[] {
+  const { parsedSources } = references;
   return usesOf(parsedSources, field, (text) => compileTemplate(text).references).flatMap(({ source, of }): Read[] => {
-    const resolved = sources.get(source);
+    const watched = watchedSource(references, source);
     const parsed = parsedSources.find(({ name }) => name === source);
-    if (resolved === undefined || resolved instanceof Problem || !("watched" in resolved) || !resolved.watched)
-      return [];
-    const id = idOf(resolved.watched);
+    if (watched === undefined) return [];
+    const id = idOf(watched);
     if (parsed?.addressedBy === "fieldPath") {
       const read = attemptSync(() => FieldPath.parse(of));
       return [{ id, isOf: (path) => !(read instanceof FieldPath) || mayOverlap(path, read) }];

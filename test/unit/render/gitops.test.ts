@@ -9,8 +9,7 @@ import { parseAllDocuments } from "yaml";
 import { FieldPath } from "../../../src/apimachinery/field-path.ts";
 import { analyse } from "../../../src/render/analysis.ts";
 import { argocdSnippet, fluxSnippet, jqPath } from "../../../src/render/gitops-snippets.ts";
-import { gitopsText } from "../../../src/render/gitops-text.ts";
-import { substituted, type WrittenObjects, writtenObjects } from "../../../src/render/written-objects.ts";
+import { gitopsText, substituted, type WrittenObjects, writtenObjects } from "../../../src/render/written-objects.ts";
 import { useTools, withoutPath } from "../../gitops/tools.ts";
 
 const binding = (name: string, targets: string) => `
