@@ -44,14 +44,10 @@ async function run(name: string | undefined, flags: MigrateFlags): Promise<void>
     Object.entries(TOOLS).flatMap(([each, load]) => (name === undefined || name === each ? [load()] : [])),
   );
   const { files, mistakes } = readFiles(filename);
-  let migration = migrate(tools, files, namespace);
-  if (cluster && migration.missing.length > 0)
-    migration = migrate(tools, files, namespace, await read(flags, migration.missing));
-  const { converted, remarks, others } = migration;
-  const [lost, unplaced] = [migration.lost, migration.unplaced].map((each) => [...mistakes, ...each]) as [
-    typeof mistakes,
-    typeof mistakes,
-  ];
+  const convert = (live?: readonly JsonObject[]) => migrate(tools, files, namespace, live, mistakes);
+  let migration = convert();
+  if (cluster && migration.missing.length > 0) migration = convert(await read(flags, migration.missing));
+  const { converted, lost, unplaced, remarks, others } = migration;
   const result = { converted, lost, remarks };
   const texts = { converted, unplaced, remarks };
   if (output === "yaml") await print(texts, "table", migrationYaml);

@@ -35,62 +35,56 @@ export function parseCel(text: string, variables: Variables = new Map()): Cel {
 }
 
 function treeOf(node: ASTNode, variables: Variables): Cel {
-  const sub = (each: ASTNode) => treeOf(each, variables);
-  switch (node.op) {
-    case "value":
-      return sized({ kind: "value", value: literalOf(node.args) });
-    case "id":
-      return sized({ kind: "name", name: node.args });
-    case ".":
-    case ".?": {
-      const [of, name] = node.args;
-      if (of.op === "id" && of.args === "variables") {
-        const value = variables.get(name);
-        if (value === undefined) throw new NotTranslated(`the variable ${name}, which Inlay does not read`);
-        return value;
-      }
-      const above = sub(of);
-      return sized({ kind: "field", of: above, name }, above);
-    }
-    case "[]":
-    case "[?]": {
-      const [of, key] = [sub(node.args[0]), sub(node.args[1])];
-      if (key.kind !== "value" || typeof key.value !== "string") throw new NotTranslated(UNKNOWN);
-      return sized({ kind: "field", of, name: key.value }, of);
-    }
-    case "call": {
-      const args = node.args[1].map(sub);
-      return sized({ kind: "call", name: node.args[0], args }, ...args);
-    }
-    case "rcall": {
-      const [of, args] = [sub(node.args[1]), node.args[2].map(sub)];
-      return sized({ kind: "call", name: node.args[0], of, args }, of, ...args);
-    }
-    case "list": {
-      const items = node.args.map(sub);
-      return sized({ kind: "list", items }, ...items);
-    }
-    case "map": {
-      const entries = node.args.map(([key, value]) => [sub(key), sub(value)] as const);
-      return sized({ kind: "map", entries }, ...entries.flat());
-    }
-    case "!_":
-    case "-_": {
-      const args = [sub(node.args)];
-      return sized({ kind: "operation", operator: node.op, args }, ...args);
-    }
-    default: {
-      const args = (node.args as readonly ASTNode[]).map(sub);
-      return sized({ kind: "operation", operator: node.op, args }, ...args);
-    }
-  }
-}
-
-function sized(tree: Cel, ...parts: readonly Cel[]): Cel {
-  const size = parts.reduce((sum, each) => sum + (sizes.get(each) ?? 1), 1);
+  let size = 1;
+  const sub = (each: ASTNode): Cel => {
+    const tree = treeOf(each, variables);
+    size += sizes.get(tree) ?? 1;
+    return tree;
+  };
+  const tree = shapeOf(node, sub, variables);
+  // The value of a variable has its size already.
+  if (sizes.has(tree)) return tree;
   if (size > MAX_NODES) throw new NotTranslated("a value that is too long");
   sizes.set(tree, size);
   return tree;
+}
+
+/** The tree, with the trees that `sub` makes of its parts. */
+function shapeOf(node: ASTNode, sub: (part: ASTNode) => Cel, variables: Variables): Cel {
+  switch (node.op) {
+    case "value":
+      return { kind: "value", value: literalOf(node.args) };
+    case "id":
+      return { kind: "name", name: node.args };
+    case ".":
+    case ".?": {
+      const [of, name] = node.args;
+      if (of.op !== "id" || of.args !== "variables") return { kind: "field", of: sub(of), name };
+      const value = variables.get(name);
+      if (value === undefined) throw new NotTranslated(`the variable ${name}, which Inlay does not read`);
+      return value;
+    }
+    case "[]":
+    case "[?]": {
+      const of = sub(node.args[0]);
+      const key = treeOf(node.args[1], variables);
+      if (key.kind !== "value" || typeof key.value !== "string") throw new NotTranslated(UNKNOWN);
+      return { kind: "field", of, name: key.value };
+    }
+    case "call":
+      return { kind: "call", name: node.args[0], args: node.args[1].map(sub) };
+    case "rcall":
+      return { kind: "call", name: node.args[0], of: sub(node.args[1]), args: node.args[2].map(sub) };
+    case "list":
+      return { kind: "list", items: node.args.map(sub) };
+    case "map":
+      return { kind: "map", entries: node.args.map(([key, value]) => [sub(key), sub(value)] as const) };
+    case "!_":
+    case "-_":
+      return { kind: "operation", operator: node.op, args: [sub(node.args)] };
+    default:
+      return { kind: "operation", operator: node.op, args: (node.args as readonly ASTNode[]).map(sub) };
+  }
 }
 
 function literalOf(value: unknown): string | number | boolean | null {
@@ -151,11 +145,17 @@ export function pathOf(tree: Cel): readonly string[] | undefined {
   return above === undefined ? undefined : [...above, tree.name];
 }
 
+/** The argument, if the tree is the call of a function that only converts it to a text. */
+export function textCallIn(tree: Cel, names: readonly string[] = ["dyn", "string"]): Cel | undefined {
+  if (tree.kind !== "call" || tree.of !== undefined || !names.includes(tree.name)) return undefined;
+  return tree.args.length === 1 ? tree.args[0] : undefined;
+}
+
 /** The text that the expression always has. */
 export function textOf(tree: Cel): string | undefined {
   if (tree.kind === "value") return typeof tree.value === "string" ? tree.value : undefined;
-  if (tree.kind === "call" && tree.of === undefined && ["dyn", "string"].includes(tree.name) && tree.args.length === 1)
-    return textOf(tree.args[0] as Cel);
+  const converted = textCallIn(tree);
+  if (converted !== undefined) return textOf(converted);
   if (tree.kind !== "operation" || tree.operator !== "+") return undefined;
   const texts = tree.args.map(textOf);
   return texts.includes(undefined) ? undefined : texts.join("");

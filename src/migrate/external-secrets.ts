@@ -16,11 +16,9 @@ import { fieldsOfPatch, patchedOf } from "./patch.ts";
 import type { Tracked } from "./tracked.ts";
 
 interface Target {
-  readonly object: JsonObject;
-  readonly create: JsonObject | undefined;
-  readonly onRelease: string | undefined;
+  readonly target: JsonObject;
+  readonly fields: readonly JsonObject[];
   readonly removesKeys: boolean;
-  readonly fields: JsonObject[];
   readonly notes: string[];
 }
 
@@ -29,13 +27,24 @@ interface Lookup {
   readonly sources: Sources;
 }
 
-function targetOf(spec: Tracked, defaultName: string, metadata: JsonObject, lookup: Lookup): Target {
-  const target = spec.field("target");
-  const [template, manifest] = target.fields("template", "manifest");
+/** `defaults` are the name and metadata of the object if the spec sets none, and the mode. */
+function targetOf(
+  spec: Tracked,
+  defaults: { readonly name: string; readonly metadata: JsonObject; readonly mode: "Once" | undefined },
+  lookup: Lookup,
+): Target {
+  const written = spec.field("target");
+  const [template, manifest, policy, deletion, immutable] = written.fields(
+    "template",
+    "manifest",
+    "creationPolicy",
+    "deletionPolicy",
+    "immutable",
+  );
   const [apiVersion = "v1", kind = "Secret"] = manifest.textsOf("apiVersion", "kind");
   const values = valuesOf(spec, lookup);
   const whole = allOf(spec, lookup);
-  const [all, ...others] = whole;
+  const [all] = whole;
   const resolve = resolverOf(values, all?.source);
   const templates = fieldsOfTemplate(template, resolve, apiVersion);
   const isMerged = template.field("mergePolicy").text() === "Merge";
@@ -43,43 +52,44 @@ function targetOf(spec: Tracked, defaultName: string, metadata: JsonObject, look
   const usesValues = templated === undefined || isMerged;
   // The value itself does not take the place of a template that is not converted.
   const untouched = usesValues ? [...values].filter(([key]) => templated?.has(key) !== true) : [];
-  const fields = [
+  const single = [
     ...untouched.map(([key, value]) => ({ path: keyPath("data", key), ...fieldValue([value]) })),
     ...templates,
   ];
-  const copiesAll = usesValues && all !== undefined && fields.length === 0 && templated === undefined;
+  const copiesAll = usesValues && all !== undefined && single.length === 0 && templated === undefined;
+  const fields = copiesAll ? [{ path: "data", from: fromAll(whole) }] : single;
   for (const { place } of usesValues && !copiesAll ? whole : [])
     place.lose("a target has either all data or single keys; add a field for each key that your programs read");
   if (usesValues && !isData(apiVersion, kind))
     manifest.lose("Inlay does not know where this kind has the values; write the paths of the fields by hand");
-  const policy = target.field("creationPolicy");
   const policies = ["Owner", "Orphan", "Merge", "None"] as const;
   const creation = policy.oneOf(policies, "must be Owner, Orphan, Merge or None; correct it");
   if (creation === "None") policy.lose("with None, nothing is written; remove the ExternalSecret");
-  const deletion = target.field("deletionPolicy");
   if (deletion.text() === "Delete")
     deletion.lose("Inlay keeps an object whose values are missing, or removes their keys with onMissing: Remove");
-  if (target.field("immutable").flag() === true)
-    target
-      .field("immutable")
-      .lose("Inlay could not update an immutable Secret; set mode: Once, and immutable in create.manifest");
-  const made = templatedManifest(template, metadata, kind);
+  if (immutable.flag() === true)
+    immutable.lose("Inlay could not update an immutable Secret; set mode: Once, and immutable in create.manifest");
+  const manifested = templatedManifest(template, defaults.metadata, kind);
   // Otherwise Inlay copies the type of a Secret.
-  if (copiesAll && all?.isSecret && kind === "Secret") made["type"] ??= "Opaque";
-  return {
-    object: { apiVersion, kind, name: target.field("name").text() ?? defaultName },
-    create: creation === "Merge" ? undefined : { adopt: "Any", manifest: made },
+  if (copiesAll && all.isSecret && kind === "Secret") manifested["type"] ??= "Opaque";
+  const target = compact({
+    apiVersion,
+    kind,
+    name: written.field("name").text() ?? defaults.name,
+    mode: defaults.mode,
     onRelease: creation === "Orphan" ? "Retain" : undefined,
-    removesKeys: deletion.text() === "Merge",
-    fields: copiesAll && all !== undefined ? [{ path: "data", from: fromAll(all, others) }] : fields,
-    notes: [...values.values()].some(isEither)
-      ? [
-          "A property with a dot is the name of a key if there is one, and otherwise a path in JSON. If you know which, set from with the key, or with key and pointer, instead of the template with default.",
-        ]
-      : [],
-  };
+    onConflict: "Force",
+    create: creation === "Merge" ? undefined : { adopt: "Any", manifest: manifested },
+    fields,
+  });
+  const notes = [...(creation === "Merge" ? [] : [DELETE]), ...([...values.values()].some(isEither) ? [EITHER] : [])];
+  return { target, fields, removesKeys: deletion.text() === "Merge", notes };
 }
 
+const DELETE =
+  "Delete the ExternalSecret with kubectl delete --cascade=orphan, after this binding is ready. Otherwise, Kubernetes deletes the Secret with it.";
+const EITHER =
+  "A property with a dot is the name of a key if there is one, and otherwise a path in JSON. If you know which, set from with the key, or with key and pointer, instead of the template with default.";
 const NO_STORE = "its store has no counterpart in Inlay; keep External Secrets for this value";
 
 const isEither = (value: Expression): boolean =>
@@ -107,9 +117,9 @@ interface All {
   readonly isSecret: boolean;
 }
 
-const fromAll = ({ source }: All, others: readonly All[]): JsonObject => {
-  const sources = [...new Set([source, ...others.map((each) => each.source)])];
-  return sources.length === 1 ? { source } : { sources, onCollision: "LaterWins" };
+const fromAll = (all: readonly All[]): JsonObject => {
+  const [source = "", ...others] = new Set(all.map((each) => each.source));
+  return others.length === 0 ? { source } : { sources: [source, ...others], onCollision: "LaterWins" };
 };
 
 /** `spec.dataFrom`: all keys of a source. */
@@ -297,9 +307,6 @@ function manifestOf(source: ObjectName, known: KnownObjects, place: Tracked): Js
   });
 }
 
-const DELETE =
-  "Delete the ExternalSecret with kubectl delete --cascade=orphan, after this binding is ready. Otherwise, Kubernetes deletes the Secret with it.";
-
 export const EXTERNAL_SECRETS: Tool = {
   title: "External Secrets",
   objects: "ExternalSecrets and SecretStores",
@@ -342,41 +349,27 @@ function externalSecret(
   const sources = new Sources(namespace, refresh);
   const metadata = metadataOf(input);
   const used = new Set<Input>();
-  const target: Target = targetOf(spec, placement?.name ?? input.name, placement === undefined ? metadata : {}, {
-    storeOf: (ref) => {
-      const store = ref.exists ? findStore(ref, input, stores) : byDefault;
-      // It becomes no VaultConnection, but a part of the binding.
-      if (store?.provider === "kubernetes") used.add(store.input);
-      return store;
-    },
-    sources,
-  });
-  if (sources.list.length === 0 || target.fields.length === 0 || placement?.selectors.length === 0) return;
+  const defaults = {
+    name: placement?.name ?? input.name,
+    metadata: placement === undefined ? metadata : {},
+    mode: isOnce ? ("Once" as const) : undefined,
+  };
+  const storeOf = (ref: Tracked) => {
+    const store = ref.exists ? findStore(ref, input, stores) : byDefault;
+    // It becomes no VaultConnection, but a part of the binding.
+    if (store?.provider === "kubernetes") used.add(store.input);
+    return store;
+  };
+  const { target, fields, removesKeys, notes } = targetOf(spec, defaults, { storeOf, sources });
+  if (sources.list.length === 0 || fields.length === 0 || placement?.selectors.length === 0) return;
   sources.grantTo(input, output);
-  const { object, ...settings } = target;
-  const one = compact({
-    ...object,
-    mode: isOnce ? "Once" : undefined,
-    onRelease: settings.onRelease,
-    onConflict: "Force",
-    create: settings.create,
-    fields: settings.fields,
-  });
-  const targets =
-    placement === undefined ? [one] : placement.selectors.map((namespaceSelector) => ({ ...one, namespaceSelector }));
   const binding = compact({
     acknowledge: placement === undefined ? undefined : ["ReadableCopies"],
-    defaults: settings.removesKeys ? { onMissing: "Remove" } : undefined,
+    defaults: removesKeys ? { onMissing: "Remove" } : undefined,
     sources: sources.list,
-    targets,
+    targets: placement?.selectors.map((namespaceSelector) => ({ ...target, namespaceSelector })) ?? [target],
   });
-  output.add(
-    "SecretBinding",
-    { name: input.name, namespace, ...metadata },
-    binding,
-    [input, ...used],
-    [...(settings.create ? [DELETE] : []), ...settings.notes],
-  );
+  output.add("SecretBinding", { name: input.name, namespace, ...metadata }, binding, [input, ...used], notes);
 }
 
 /** One binding, in the namespace of the values, copies into all namespaces. */

@@ -140,7 +140,7 @@ export function comparisonOf(part: Cel): Comparison | undefined {
   const [negated] = operandsOf(part, "!_") ?? [];
   if (negated !== undefined) {
     const inner = comparisonOf(negated);
-    return inner === undefined ? undefined : { ...inner, isNegated: !inner.isNegated };
+    return inner && { ...inner, isNegated: !inner.isNegated };
   }
   if (operandsOf(part, "||") !== undefined) {
     const all = partsOf(part, "||").map(comparisonOf);
@@ -154,27 +154,32 @@ export function comparisonOf(part: Cel): Comparison | undefined {
   return part.kind === "call" ? calledOf(part) : undefined;
 }
 
+/** Undefined if one of the first two is. */
+const makeComparison = (
+  path: string | undefined,
+  globs: readonly string[] | undefined,
+  { isNegated = false, isContaining = false }: Partial<Comparison> = {},
+): Comparison | undefined =>
+  path === undefined || globs === undefined ? undefined : { path, globs, isNegated, isContaining };
+
 function comparedOf(operator: string, [left, right]: readonly Cel[]): Comparison | undefined {
   if (left === undefined || right === undefined) return undefined;
   if (operator === "==" || operator === "!=") {
     const [path, text] = [fieldOf(left) ?? fieldOf(right), textOf(right) ?? textOf(left)];
-    return path === undefined || text === undefined || text === ""
-      ? undefined
-      : { path, globs: textsFor(path, [text]), isNegated: operator === "!=", isContaining: false };
+    return text ? makeComparison(path, textsFor(path, [text]), { isNegated: operator === "!=" }) : undefined;
   }
   if (operator !== "in") return undefined;
   const [list, field] = [textsOf(right), fieldOf(left)];
-  if (list !== undefined && field !== undefined)
-    return { path: field, globs: textsFor(field, list), isNegated: false, isContaining: false };
-  const [member, container] = [textOf(left), fieldOf(right)];
-  return member === undefined || container === undefined
-    ? undefined
-    : { path: container, globs: [member], isNegated: false, isContaining: true };
+  if (list !== undefined && field !== undefined) return makeComparison(field, textsFor(field, list));
+  const member = textOf(left);
+  return makeComparison(fieldOf(right), member === undefined ? undefined : [member], { isContaining: true });
 }
 
 /** A text is no glob. */
-const textsFor = (path: string, texts: readonly string[]): readonly string[] =>
-  [...NAME, ...NAMESPACE].includes(path) || path.startsWith(`${LABELS}.`) ? possible(texts) : texts;
+const textsFor = (path: string | undefined, texts: readonly string[]): readonly string[] =>
+  path !== undefined && ([...NAME, ...NAMESPACE].includes(path) || path.startsWith(`${LABELS}.`))
+    ? possible(texts)
+    : texts;
 
 const METHODS: Readonly<Record<string, (text: string) => string>> = {
   startsWith: (text) => `${text}*`,
@@ -184,23 +189,19 @@ const METHODS: Readonly<Record<string, (text: string) => string>> = {
 
 function calledOf({ name, of, args }: Extract<Cel, { kind: "call" }>): Comparison | undefined {
   const [first, second] = args;
-  if (name === "has" && of === undefined && first?.kind === "field") {
-    const path = fieldOf(first.of);
-    return path === undefined ? undefined : { path, globs: [first.name], isNegated: false, isContaining: true };
-  }
+  if (name === "has" && of === undefined && first?.kind === "field")
+    return makeComparison(fieldOf(first.of), [first.name], { isContaining: true });
   const path = of === undefined ? undefined : fieldOf(of);
   if (path === undefined || first === undefined) return undefined;
   // list.exists(each, each == "text")
   if (name === "exists" && first.kind === "name" && second !== undefined) {
     const inner = comparisonOf(second);
     const isMember = inner?.path === first.name && !inner.isNegated && !inner.isContaining;
-    return isMember ? { path, globs: inner.globs, isNegated: false, isContaining: true } : undefined;
+    return isMember ? makeComparison(path, inner.globs, { isContaining: true }) : undefined;
   }
   const text = textOf(first);
   const method = Object.hasOwn(METHODS, name) ? METHODS[name] : undefined;
-  return method === undefined || text === undefined || isGlob(text)
-    ? undefined
-    : { path, globs: [method(text)], isNegated: false, isContaining: false };
+  return method === undefined || text === undefined || isGlob(text) ? undefined : makeComparison(path, [method(text)]);
 }
 
 /** The path as text. `x.?y.orValue("")` is `x.y`: no comparison is with an empty text. */

@@ -1,7 +1,7 @@
 /** Converts Kyverno's MutatingPolicies that restart workloads to rollouts, and those that write values into fields to bindings. Pure. */
 import { nameMatcher } from "../apimachinery/glob.ts";
 import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
-import { argumentsOf, type Cel, operandsOf, partsOf, pathOf, pointerOf, textOf } from "./cel-syntax.ts";
+import { argumentsOf, type Cel, operandsOf, partsOf, pathOf, pointerOf, textCallIn, textOf } from "./cel-syntax.ts";
 import { call, type Expression, NotTranslated, translated } from "./go-expression.ts";
 import { translateWith } from "./go-template.ts";
 import type { DataObject } from "./known-objects.ts";
@@ -144,30 +144,26 @@ function referenceIn(part: Cel, kind: string, names: readonly string[]): string 
 }
 
 /** Objects by their names, or by a selector. */
-function selectedBy({ names, objectSelector }: Constraints): JsonObject[] {
-  if (objectSelector !== undefined || names.length === 0)
-    return [
-      {
-        selector: compact({
-          names: nonEmpty(names),
-          ...(objectSelector ?? { names: ["*"] }),
-        }),
-      },
-    ];
-  return names.map((name) => ({ name }));
+const selectedBy = ({ names, objectSelector }: Constraints): JsonObject[] =>
+  objectSelector === undefined && names.length > 0
+    ? names.map((name) => ({ name }))
+    : [{ selector: compact({ names: nonEmpty(names), ...(objectSelector ?? { names: ["*"] }) }) }];
+
+/** A policy that changes other objects when a Secret or ConfigMap changes. */
+interface Mutation {
+  readonly input: Input;
+  readonly spec: Tracked;
+  /** What changes. */
+  readonly kind: DataObject["kind"];
+  readonly trigger: Identity;
+  readonly targets: Targets;
+  /** The field with the patch. */
+  readonly expression: Tracked;
 }
 
 /** The patch writes keys of Secrets into fields of the targets. */
-function addValues(
-  input: Input,
-  spec: Tracked,
-  kind: DataObject["kind"],
-  trigger: Identity,
-  targets: Targets,
-  patch: Cel,
-  expression: Tracked,
-  { drafts, output, kinds }: Results,
-): void {
+function addValues(mutation: Mutation, patch: Cel, { drafts, output, kinds }: Results): void {
+  const { input, spec, kind, trigger, targets, expression } = mutation;
   const { constraints } = targets;
   const [group = "", plural = ""] = [constraints.groups[0], constraints.resources[0]];
   const apiVersion = [group, constraints.versions[0] ?? ""].filter((each) => each !== "").join("/");
@@ -200,15 +196,11 @@ function addValues(
         expression.lose(KEEP_RULE);
         continue;
       }
-      const where =
-        targets.areBeside || targets.namespaces?.join() === namespace
-          ? {}
-          : {
-              namespaceSelector:
-                targets.namespaces === undefined ? { exceptNames: LEFT_OUT } : { names: [...targets.namespaces] },
-            };
+      const isBeside = !resource.namespaced || targets.areBeside || targets.namespaces?.join() === namespace;
+      const others = targets.namespaces === undefined ? { exceptNames: LEFT_OUT } : { names: [...targets.namespaces] };
+      const namespaceSelector = isBeside ? undefined : others;
       const selected = isWhole
-        ? selectedBy(constraints).map((each) => ({ ...each, ...(resource.namespaced ? where : {}) }))
+        ? selectedBy(constraints).map((each) => compact({ ...each, namespaceSelector }))
         : [{ selector: NOTHING }];
       const spec = { sources, targets: selected.map((each) => ({ apiVersion, kind: resource.kind, ...each, fields })) };
       const notes = isWhole
@@ -261,13 +253,8 @@ class Values {
   }
 
   #expressionOf(tree: Cel): Expression {
-    if (
-      tree.kind === "call" &&
-      tree.of === undefined &&
-      ["string", "dyn"].includes(tree.name) &&
-      tree.args.length === 1
-    )
-      return this.#expressionOf(tree.args[0] as Cel);
+    const value = textCallIn(tree);
+    if (value !== undefined) return this.#expressionOf(value);
     const [encoded] = argumentsOf(tree, "base64", "decode") ?? [];
     if (encoded !== undefined) return call("base64decode", this.#expressionOf(encoded));
     const [plain] = argumentsOf(tree, "base64", "encode") ?? [];
@@ -304,9 +291,9 @@ export function addMutated(input: Input, results: Results): void {
     return;
   }
   const variables = variablesOf(spec);
-  const [mutation = spec] = mutations;
-  const type = mutation.field("patchType").text() ?? "";
-  const expression = mutation.field(Object.hasOwn(PATCHES, type) ? String(PATCHES[type]) : "expression", "expression");
+  const [single = spec] = mutations;
+  const type = single.field("patchType").text() ?? "";
+  const expression = single.field(Object.hasOwn(PATCHES, type) ? String(PATCHES[type]) : "expression", "expression");
   const read = celOf(expression, variables);
   const { patch, condition } = read === undefined ? {} : conditionalOf(read);
   if (patch === undefined) {
@@ -321,10 +308,10 @@ export function addMutated(input: Input, results: Results): void {
     ...(condition === undefined ? [] : conditionsIn(expression, condition)),
   ];
   const targets = targetsOf(input, constraintsOf(spec.field("targetMatchConstraints")), ofTargets, kind, matched.names);
-  const trigger = besideTargets(matched, targets);
-  const value = annotationOf(patch);
-  if (value !== undefined) addRestarts(input, spec, kind, trigger, targets, value, expression, results);
-  else addValues(input, spec, kind, trigger, targets, patch, expression, results);
+  const mutation = { input, spec, kind, trigger: besideTargets(matched, targets), targets, expression };
+  const annotation = annotationOf(patch);
+  if (annotation !== undefined) addRestarts(mutation, annotation, results);
+  else addValues(mutation, patch, results);
 }
 
 /** `condition ? patch : Object{}` as its parts. */
@@ -372,16 +359,8 @@ function onlyEntryOf(tree: Cel | undefined): readonly [string | undefined, Cel] 
   return entry === undefined || more.length > 0 ? [] : [textOf(entry[0]), entry[1]];
 }
 
-function addRestarts(
-  input: Input,
-  spec: Tracked,
-  kind: string,
-  trigger: Identity,
-  targets: Targets,
-  { key, value }: Annotation,
-  expression: Tracked,
-  { drafts }: Results,
-): void {
+function addRestarts(mutation: Mutation, { key, value }: Annotation, { drafts }: Results): void {
+  const { input, spec, kind, trigger, targets, expression } = mutation;
   const { constraints, consumersBy, areBeside } = targets;
   const [group, ...groups] = constraints.groups;
   const kinds = constraints.resources.map((resource) => WORKLOADS[`${group}/${resource}`]);
@@ -431,8 +410,8 @@ function addRestarts(
 }
 
 function stampOf(value: Cel): "ResourceVersion" | "Time" | undefined {
-  if (value.kind === "call" && value.of === undefined && value.name === "string" && value.args.length === 1)
-    return stampOf(value.args[0] as Cel);
+  const inner = textCallIn(value, ["string"]);
+  if (inner !== undefined) return stampOf(inner);
   if (argumentsOf(value, "time", "now") !== undefined) return "Time";
   return pathOf(value)?.join(".") === "request.object.metadata.resourceVersion" ? "ResourceVersion" : undefined;
 }

@@ -88,6 +88,7 @@ export class Output {
   readonly #drafts: Draft[] = [];
   /** The last number after each name. */
   readonly #numbers = new Map<string, number>();
+  readonly #taken = new Set<string>();
   #grants: Grant[] = [];
 
   /** If an object of that kind and name exists already, the name gets a number. */
@@ -98,20 +99,16 @@ export class Output {
     from: readonly Input[],
     notes: readonly string[] = [],
   ): void {
-    const keyOf = (name: string) => `${kind} ${String(metadata["namespace"])}/${name}`;
-    let name = metadata.name;
-    let number = this.#numbers.get(keyOf(name)) ?? 1;
-    if (this.#numbers.has(keyOf(name)))
-      do {
-        number++;
-        name = `${metadata.name}-${number}`;
-      } while (this.#numbers.has(keyOf(name)));
-    this.#numbers.set(keyOf(metadata.name), number);
-    this.#numbers.set(keyOf(name), this.#numbers.get(keyOf(name)) ?? 1);
+    const nameAt = (number: number) => (number === 1 ? metadata.name : `${metadata.name}-${number}`);
+    const keyOf = (number: number) => `${kind} ${String(metadata["namespace"])}/${nameAt(number)}`;
+    let number = this.#numbers.get(keyOf(1)) ?? 1;
+    while (this.#taken.has(keyOf(number))) number++;
+    this.#numbers.set(keyOf(1), number);
+    this.#taken.add(keyOf(number));
     this.#drafts.push({
       inputs: from,
       notes: notes.map(plain),
-      object: { apiVersion: OWN_VERSION, kind, metadata: { ...metadata, name }, spec },
+      object: { apiVersion: OWN_VERSION, kind, metadata: { ...metadata, name: nameAt(number) }, spec },
     });
   }
 
@@ -234,20 +231,21 @@ function suspendedObject(object: JsonObject): JsonObject | undefined {
 export const describe = ({ root, kind, namespace, name }: Input) =>
   plain(`${root.place}: ${kind} ${namespace === "" ? "" : `${namespace}/`}${name}`);
 
-/** Converts the objects of the files. `namespace` is that of objects that name none. `live` are sources that were read from a cluster. */
+/**
+ * Converts the objects of the files. `namespace` is that of objects that name none. `live` are sources that were read from a cluster,
+ * `unread` mistakes in reading the files.
+ */
 export function migrate(
   tools: Tool | readonly Tool[],
   files: readonly TextFile[],
   namespace: string,
   live?: readonly JsonObject[],
+  unread: readonly Mistake[] = [],
 ): Migration {
   const { documents, mistakes } = readDocuments(files);
   const migration = migrateDocuments(tools, documents, namespace, live);
-  return {
-    ...migration,
-    lost: [...mistakes, ...migration.lost],
-    unplaced: [...mistakes, ...migration.unplaced],
-  };
+  const all = [...unread, ...mistakes];
+  return { ...migration, lost: [...all, ...migration.lost], unplaced: [...all, ...migration.unplaced] };
 }
 
 export function migrateDocuments(

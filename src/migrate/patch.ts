@@ -7,7 +7,7 @@ import { readDocuments } from "../render/documents.ts";
 import { call, type Expression, NotTranslated, type Resolve } from "./go-expression.ts";
 import { actionsIn, fieldValue, type Part, templateOf, translate } from "./go-template.ts";
 import { orLost } from "./parts.ts";
-import type { Tracked } from "./tracked.ts";
+import type { Steps, Tracked } from "./tracked.ts";
 
 /** What a patch changes. */
 interface Patched {
@@ -32,7 +32,7 @@ interface Patch extends Patched {
   /** The actions of the template, which placeholders replace in the YAML. */
   readonly actions: readonly string[];
   /** The field that is reported for a part of the patch, and the lines from there to the part. */
-  placeOf(steps: readonly (string | number)[]): readonly [Tracked, number];
+  placeOf(steps: Steps): readonly [Tracked, number];
 }
 
 /** Private-use characters, which YAML reads as a part of a word. */
@@ -57,12 +57,7 @@ export function fieldsOfPatch(
   resolve: Resolve,
   at: readonly Segment[] = [],
 ): JsonObject[] {
-  const parsed = parse(
-    place,
-    (text) => translate(text, resolve),
-    patched,
-    (value) => isObject(value),
-  );
+  const parsed = parse(place, (text) => translate(text, resolve), patched, isObject);
   return parsed === undefined ? [] : [...fieldsOf(parsed.value, at, [], parsed.patch)];
 }
 
@@ -71,7 +66,7 @@ export function fieldsOfObject(place: Tracked, patched: Patched, translate: Tran
   const actions: string[] = [];
   const value = withPlaceholders(place.take() ?? null, actions);
   if (!isObject(value)) return [];
-  const placeOf = (steps: readonly (string | number)[]) => {
+  const placeOf = (steps: Steps) => {
     const at = steps.reduce<Tracked | undefined>(
       (from, step) => (typeof step === "number" ? from?.list()[step] : from?.field(textOf(step, actions))),
       place,
@@ -83,7 +78,7 @@ export function fieldsOfObject(place: Tracked, patched: Patched, translate: Tran
 
 /** The fields for a patch of JSON (RFC 6902). */
 export function fieldsOfJsonPatch(place: Tracked, translate: Translate, isOpen: boolean): JsonObject[] {
-  const parsed = parse(place, translate, { lists: "replace", isOpen }, (value) => Array.isArray(value));
+  const parsed = parse(place, translate, { lists: "replace", isOpen }, Array.isArray);
   return parsed === undefined ? [] : fieldsOfOperations(parsed.value as JsonValue[], parsed.patch);
 }
 
@@ -94,6 +89,8 @@ export function fieldsOfValue(place: Tracked, value: JsonValue, patched: Patched
   const all = withPlaceholders(value, actions);
   return Array.isArray(all) ? fieldsOfOperations(all, patch) : [...fieldsOf(all, [], [], patch)];
 }
+
+const FIXED = "Inlay writes values at fixed paths, and has no other operations; write this change by hand";
 
 function fieldsOfOperations(operations: readonly JsonValue[], patch: Patch): JsonObject[] {
   const test = operations.findIndex((each) => isObject(each) && each["op"] === "test");
@@ -107,17 +104,9 @@ function fieldsOfOperations(operations: readonly JsonValue[], patch: Patch): Jso
       .split("/")
       .slice(1)
       .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-    if (
-      (op !== "add" && op !== "replace") ||
-      segments.length === 0 ||
-      segments.includes("-") ||
-      hasTemplate(String(path))
-    ) {
-      lose(
-        patch,
-        [index],
-        "Inlay writes values at fixed paths, and has no other operations; write this change by hand",
-      );
+    const isFixed = segments.length > 0 && !segments.includes("-") && !hasTemplate(String(path));
+    if ((op !== "add" && op !== "replace") || !isFixed) {
+      lose(patch, [index], FIXED);
       return [];
     }
     const at = segments.map(
@@ -152,7 +141,7 @@ function parse(
     return undefined;
   }
   // A block of text begins in the line after its field.
-  const placeOf = (steps: readonly (string | number)[]) =>
+  const placeOf = (steps: Steps) =>
     [place, (document?.positionOf(isList ? ["list", ...steps] : steps).line ?? 1) - (isList ? 1 : 0)] as const;
   return { value, patch: { ...patched, translate, actions, placeOf } };
 }
@@ -180,17 +169,12 @@ function withPlaceholders(value: JsonValue, actions: string[]): JsonValue {
   );
 }
 
-function lose(patch: Patch, steps: readonly (string | number)[], message: string): void {
+function lose(patch: Patch, steps: Steps, message: string): void {
   const [place, below] = patch.placeOf(steps);
   place.lose(message, below);
 }
 
-function* fieldsOf(
-  value: JsonValue,
-  at: readonly Segment[],
-  steps: readonly (string | number)[],
-  patch: Patch,
-): Generator<JsonObject> {
+function* fieldsOf(value: JsonValue, at: readonly Segment[], steps: Steps, patch: Patch): Generator<JsonObject> {
   if (isObject(value)) {
     if (Object.keys(value).length === 0 && at.length > 0) yield { path: pathOf(at), template: "{}", as: "json" };
     for (const [key, child] of Object.entries(value)) {
@@ -213,12 +197,7 @@ function* fieldsOf(
 }
 
 /** The fields of an element of a list that is merged by the names of its elements. */
-function* elementOf(
-  element: JsonValue,
-  at: readonly Segment[],
-  steps: readonly (string | number)[],
-  patch: Patch,
-): Generator<JsonObject> {
+function* elementOf(element: JsonValue, at: readonly Segment[], steps: Steps, patch: Patch): Generator<JsonObject> {
   const { name, ...rest } = isObject(element) ? element : {};
   if (typeof name !== "string" || hasTemplate(name))
     return lose(

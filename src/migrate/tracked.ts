@@ -5,7 +5,8 @@ import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import { plain } from "../apimachinery/plain.ts";
 import type { Mistake, ObjectDocument } from "../render/documents.ts";
 
-type Steps = readonly (string | number)[];
+/** The keys and indexes that lead to a field. */
+export type Steps = readonly (string | number)[];
 type Each<Names extends readonly string[], T> = { [At in keyof Names]: T };
 
 /** Something of an object that is not converted. */
