@@ -38,9 +38,7 @@ export function completionText({ candidates, isFile }: Completion): string {
 export async function complete(words: readonly string[], find: FindNames): Promise<Completion> {
   const current = words.at(-1) ?? "";
   const [first = "", ...before] = words.slice(0, -1);
-  const starting = (all: readonly Candidate[]) => all.filter(({ value }) => value.startsWith(current));
-  if (words.length <= 1 || (first === "help" && before.length === 0))
-    return { candidates: starting(topLevel(words)), isFile: false };
+  if (words.length <= 1 || (first === "help" && before.length === 0)) return starting(current, topLevel(words));
   const entry = Object.hasOwn(COMMANDS, first) ? COMMANDS[first] : undefined;
   if (entry === undefined) return NOTHING;
   const line = read(await entry.load(), before);
@@ -54,17 +52,21 @@ export async function complete(words: readonly string[], find: FindNames): Promi
       ? values
       : { ...values, candidates: values.candidates.map((each) => ({ ...each, value: `${option}=${each.value}` })) };
   }
-  if (current.startsWith("-"))
-    return { candidates: starting([...line.command.options.flatMap(flagsOf), HELP]), isFile: false };
+  if (current.startsWith("-")) return starting(current, [...line.command.options.flatMap(flagsOf), HELP]);
   const commands = line.command.commands.map((each) => ({
     value: each.name(),
     description: each.summary() || each.description(),
   }));
-  if (commands.length > 0 && line.positions === 0) return { candidates: starting(commands), isFile: false };
+  if (commands.length > 0 && line.positions === 0) return starting(current, commands);
   const { registeredArguments: all } = line.command;
   const argument = all[line.positions] ?? (all.at(-1)?.variadic ? all.at(-1) : undefined);
   return argument === undefined ? NOTHING : valuesOf(argument, line, current, find);
 }
+
+const starting = (start: string, all: readonly Candidate[]): Completion => ({
+  candidates: all.filter(({ value }) => value.startsWith(start)),
+  isFile: false,
+});
 
 function topLevel(words: readonly string[]): Candidate[] {
   const commands = Object.entries(COMMANDS).map(([value, { summary }]) => ({ value, description: summary }));
@@ -130,15 +132,17 @@ async function valuesOf(
   start: string,
   find: FindNames,
 ): Promise<Completion> {
-  const starting = (all: readonly string[]): Completion => {
-    return { candidates: all.filter((each) => each.startsWith(start)).map((value) => ({ value })), isFile: false };
-  };
-  if (taker.argChoices !== undefined) return starting(taker.argChoices);
+  const named = (all: readonly string[]) =>
+    starting(
+      start,
+      all.map((value) => ({ value })),
+    );
+  if (taker.argChoices !== undefined) return named(taker.argChoices);
   const name = "flags" in taker ? (/[<[]([\w-]+)/.exec(taker.flags)?.[1] ?? "") : taker.name();
   if (/^(file|folder)/.test(name)) return { candidates: [], isFile: true };
   const kind = KINDS[name];
   if (kind === undefined) return NOTHING;
-  return starting(await find(kind === "secret" && isConfigMap ? "config-map" : kind, flags).catch(() => []));
+  return named(await find(kind === "secret" && isConfigMap ? "config-map" : kind, flags).catch(() => []));
 }
 
 /** By the name of an argument, or of the value of an option. */

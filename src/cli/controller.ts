@@ -42,6 +42,7 @@ const SAME_SIGNAL_MS = 200;
 const POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 export function controllerCommand(): Command {
+  const port = wholeNumber(0, 65535);
   return new Command("controller")
     .option("--kubeconfig <file>", "path to a kubeconfig file (default: as kubectl, or the pod's service account)")
     .option("--config <file>", "path to the configuration file; see docs/reference/configuration.md")
@@ -56,12 +57,8 @@ export function controllerCommand(): Command {
         "text for people, json for programs (default: text on a terminal, else json)",
       ).choices(["text", "json"]),
     )
-    .option("--health-port <port>", "serve /livez and /readyz on this port", wholeNumber(0, 65535))
-    .option(
-      "--metrics-port <port>",
-      "serve /metrics over HTTPS on this port, to users who may get /metrics",
-      wholeNumber(0, 65535),
-    )
+    .option("--health-port <port>", "serve /livez and /readyz on this port", port)
+    .option("--metrics-port <port>", "serve /metrics over HTTPS on this port, to users who may get /metrics", port)
     .option(
       "--metrics-cert-dir <folder>",
       "folder with tls.crt and tls.key for the metrics port (default: a self-signed certificate)",
@@ -69,7 +66,7 @@ export function controllerCommand(): Command {
     .option(
       "--debug-port <port>",
       "serve /debug, the state without values, on this port of 127.0.0.1 and ::1 (default: not served)",
-      wholeNumber(0, 65535),
+      port,
     )
     .option("--insecure-metrics", "serve /metrics on the health port, without encryption and to everyone")
     .option(

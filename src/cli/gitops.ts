@@ -26,14 +26,7 @@ export function gitopsCommand(): Command {
 }
 
 async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlags): Promise<void> {
-  const [
-    { readFiles },
-    { readDocuments },
-    { analyse, isWithoutBindings, WITHOUT_BINDINGS },
-    { isCrd },
-    objects,
-    snippets,
-  ] = await Promise.all([
+  const [{ readFiles }, { readDocuments }, analysis, { isCrd }, objects, snippets] = await Promise.all([
     import("../render/files.ts"),
     import("../render/documents.ts"),
     import("../render/analysis.ts"),
@@ -46,11 +39,11 @@ async function run(tool: Tool, { filename, crds, namespace, output }: GitopsFlag
   const known = { ownOnly: true, crds: definitions.documents.map(({ object }) => object).filter(isCrd) };
   const unread = [...unreadable, ...ofCrds.mistakes, ...definitions.mistakes];
   if (files.length === 0 && unread.length > 0) return reportMistakes(unread);
-  const analysis = await analyse(files, namespace, [], known);
-  if (isWithoutBindings(analysis)) throw new Error(WITHOUT_BINDINGS);
-  reportMistakes([...unread, ...analysis.mistakes]);
-  const written = objects.writtenObjects(analysis);
-  if (tool === "flux") written.notes.push(...objects.substituted(analysis));
+  const analysed = await analysis.analyse(files, namespace, [], known);
+  if (analysis.isWithoutBindings(analysed)) throw new Error(analysis.WITHOUT_BINDINGS);
+  reportMistakes([...unread, ...analysed.mistakes]);
+  const written = objects.writtenObjects(analysed);
+  if (tool === "flux") written.notes.push(...objects.substituted(analysed));
   if (output === "table") return print(written, output, objects.gitopsText);
   const notes = [...written.notes, ...(written.objects.length === 0 ? [objects.NOTHING] : [])];
   for (const note of notes) process.stderr.write(`note: ${note}\n`);

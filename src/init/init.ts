@@ -309,10 +309,6 @@ class ClusterView {
     return this.#get(resource, name, (object) => object, ["TargetNotFound", "--target"]);
   }
 
-  schemaOf(resource: Resource): Promise<KindSchema | undefined> {
-    return this.#tools.schemas.of(resource);
-  }
-
   /** The values stay sealed. Throws Problem if there is no such Secret. */
   secret(name: string): Promise<Data> {
     return this.#get(SECRETS, name, (object) => sealed(object, this.namespace), ["SourceNotFound", "--secret"]);
@@ -381,7 +377,7 @@ export async function init(tools: InitTools, flags: Flags, namespace: string, as
   );
   const name = wishes.object ?? (await choose(resource.kind, await view.names(resource)));
   const live = await view.object(resource, name);
-  const schema = await view.schemaOf(resource);
+  const schema = await tools.schemas.of(resource);
   const secrets = new Map<string, Data>();
   const fields: Field[] = [];
   const complete = async (wish: FieldWish) => {

@@ -84,7 +84,8 @@ function annotatedObject(prefix: string, input: Input, kind: DataObject["kind"])
   const { root, namespace, name } = input;
   root.ignore("data", "binaryData", "stringData", "immutable", ...(kind === "Secret" ? ["type"] : []));
   root.field("metadata").ignore("labels");
-  ignoreOthers(root.field("metadata", "annotations"), prefix);
+  // Other annotations belong to other programs.
+  root.field("metadata", "annotations").ignoreUnless((key) => key.startsWith(prefix));
   const annotation = (each: string) => root.field("metadata", "annotations", `${prefix}${each}`);
   return { kind, namespace, name, input, annotation };
 }
@@ -93,10 +94,10 @@ function annotatedObject(prefix: string, input: Input, kind: DataObject["kind"])
 function secretOf(prefix: string, input: Input): Annotated {
   const [metadata, spec] = input.root.fields("metadata", "spec");
   const template = spec.field("secretTemplate");
-  for (const [key, field] of spec.entries()) if (key !== "secretTemplate") field.ignore();
+  spec.ignoreUnless((key) => key === "secretTemplate");
   for (const each of [metadata, template]) {
     each.ignore("labels");
-    ignoreOthers(each.field("annotations"), prefix);
+    each.field("annotations").ignoreUnless((key) => key.startsWith(prefix));
   }
   const name = spec.field("secretName").text() ?? "";
   return {
@@ -109,11 +110,6 @@ function secretOf(prefix: string, input: Input): Annotated {
       return own.exists ? own : metadata.field("annotations", `${prefix}secret-${each}`);
     },
   };
-}
-
-/** Other annotations belong to other programs. */
-function ignoreOthers(annotations: Tracked, prefix: string): void {
-  for (const [key, value] of annotations.entries()) if (!key.startsWith(prefix)) value.ignore();
 }
 
 /** What the copies of a tool have besides the data and the type. */

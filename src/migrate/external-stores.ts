@@ -25,7 +25,8 @@ interface VaultStore {
   readonly mount: string | undefined;
   readonly kv: 1 | 2;
   readonly spec: JsonObject;
-  readonly audiences: readonly string[];
+  /** Those of the tokens with which it logs in. Undefined without tokens. */
+  readonly audiences: readonly string[] | undefined;
   /** Who may use a ClusterSecretStore, as far as it can be converted. Undefined for the namespaces that do. */
   readonly from: readonly JsonObject[] | undefined;
 }
@@ -108,10 +109,10 @@ function caOf(provider: Tracked, namespace: string): JsonObject | undefined {
 }
 
 interface Login {
-  readonly auth: JsonObject | undefined;
-  readonly account: string | undefined;
+  readonly auth?: JsonObject;
+  readonly account?: string | undefined;
   readonly namespace: string;
-  readonly audiences: readonly string[];
+  readonly audiences?: readonly string[];
 }
 
 function loginOf(auth: Tracked, input: Input): Login {
@@ -154,12 +155,11 @@ function loginOf(auth: Tracked, input: Input): Login {
     const secret = appRole.field("secretRef");
     appRole.field("roleRef").refuse("write the RoleID itself to auth.appRole.roleID; it is not secret");
     const method = compact({ mount, roleID, secretID: keyOf(secret, "secretId") });
-    return { auth: { appRole: method }, account: undefined, namespace: namespaceOf(secret), audiences: [] };
+    return { auth: { appRole: method }, namespace: namespaceOf(secret) };
   }
-  if (token.exists)
-    return { auth: { token: keyOf(token, "token") }, account: undefined, namespace: namespaceOf(token), audiences: [] };
+  if (token.exists) return { auth: { token: keyOf(token, "token") }, namespace: namespaceOf(token) };
   auth.refuse("Inlay logs in with Kubernetes auth, an AppRole or a token; write auth of the VaultConnection by hand");
-  return { auth: undefined, account: undefined, namespace: input.namespace || "default", audiences: [] };
+  return { namespace: input.namespace || "default" };
 }
 
 /** A condition of a ClusterSecretStore as an entry of `from` in a SecretGrant. */
@@ -202,9 +202,7 @@ export function writeConnections(stores: readonly Store[], output: Output): void
     }
     if (spec["auth"] === undefined) continue;
     for (const each of from ?? []) output.grant({ kind: "VaultConnection", namespace, name: input.name }, each, input);
-    const notes = connectionNotes(spec, isKubernetes(spec) && store.audiences.length === 0);
+    const notes = connectionNotes(spec, store.audiences?.length === 0);
     output.add("VaultConnection", { name: input.name, namespace, ...metadata }, { ...spec, paths }, [input], notes);
   }
 }
-
-const isKubernetes = ({ auth }: JsonObject) => typeof auth === "object" && auth !== null && "kubernetes" in auth;

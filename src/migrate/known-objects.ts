@@ -1,6 +1,7 @@
 /** The Secrets and ConfigMaps that are known at the conversion: those in the files, and those that were read from a cluster. Pure. */
 import { fieldsAt } from "../apimachinery/fields.ts";
-import type { JsonObject } from "../apimachinery/objects.ts";
+import { type JsonObject, parseApiVersion } from "../apimachinery/objects.ts";
+import { isCrd, type Kinds, kindsOf } from "../render/kinds.ts";
 
 export interface ObjectName {
   readonly kind: string;
@@ -13,13 +14,14 @@ export interface DataObject extends ObjectName {
   readonly kind: "Secret" | "ConfigMap";
 }
 
-const keyOf = ({ kind, namespace, name }: ObjectName): string => `${kind} ${namespace}/${name}`;
+export const keyOf = ({ kind, namespace, name }: ObjectName): string => `${kind} ${namespace}/${name}`;
 
 export class KnownObjects {
   /** The objects of all kinds in the files. */
   readonly all: readonly JsonObject[];
   /** The namespace of objects that name none. */
   readonly namespace: string;
+  #kinds: Kinds | undefined;
   readonly #data = new Map<string, JsonObject>();
   readonly #found = new Set<JsonObject>();
   readonly #missing = new Map<string, ObjectName>();
@@ -34,6 +36,18 @@ export class KnownObjects {
       if (object["apiVersion"] === "v1" && typeof name === "string" && typeof own === "string")
         this.#data.set(keyOf({ kind, namespace: own, name }), object);
     }
+  }
+
+  /** The kinds of the objects in the files. */
+  get kinds(): Kinds {
+    this.#kinds ??= kindsOf(this.all);
+    return this.#kinds;
+  }
+
+  /** Whether the kinds of the group are known: those of Kubernetes, and those of CRDs in the files. */
+  knowsGroup(apiVersion: string): boolean {
+    const { group } = parseApiVersion(apiVersion);
+    return !group.includes(".") || this.all.some((each) => isCrd(each) && fieldsAt(each, "spec")["group"] === group);
   }
 
   /** Undefined if it is not known. Then it is one of `missing`. */

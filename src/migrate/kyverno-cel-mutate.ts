@@ -162,12 +162,12 @@ interface Mutation {
 }
 
 /** The patch writes keys of Secrets into fields of the targets. */
-function addValues(mutation: Mutation, patch: Cel, { drafts, output, kinds }: Results): void {
+function addValues(mutation: Mutation, patch: Cel, { drafts, output, known }: Results): void {
   const { input, spec, kind, trigger, targets, expression } = mutation;
   const { constraints } = targets;
   const [group = "", plural = ""] = [constraints.groups[0], constraints.resources[0]];
   const apiVersion = [group, constraints.versions[0] ?? ""].filter((each) => each !== "").join("/");
-  const resource = kinds.byPlural(apiVersion, plural);
+  const resource = known.kinds.byPlural(apiVersion, plural);
   if ([constraints.groups, constraints.versions, constraints.resources].some((each) => each.length !== 1))
     constraints.place.lose("write one group, version and resource, and convert again");
   if (resource === undefined)

@@ -22,6 +22,8 @@ const OF_NAMESPACE = /^\{\{\s*request\.object\.metadata\.name\s*\}\}$/;
 /** Kyverno clones the whole object. */
 const WHOLE = { labels: true, annotations: true };
 
+const NEW_OBJECT = "Inlay copies values from objects; create an object with these values, and a binding that copies it";
+
 export function addClone(input: Input, rule: Tracked, results: Results): void {
   const { drafts } = results;
   const generate = rule.field("generate");
@@ -30,11 +32,8 @@ export function addClone(input: Input, rule: Tracked, results: Results): void {
   const matches = matchesOf(rule.field("match"));
   const isKnown = isList || (generate.field("clone").exists && isData("v1", kind));
   if (!isKnown || generate.field("foreach").exists || matches.some(({ kinds }) => kinds.join() !== "Namespace")) {
-    rule.refuse(
-      generate.field("data").exists && isData("v1", kind)
-        ? "Inlay copies values from objects; create an object with these values, and a binding that copies it"
-        : KEEP_RULE,
-    );
+    const isNew = generate.field("data").exists && isData("v1", kind);
+    rule.refuse(isNew ? NEW_OBJECT : KEEP_RULE);
     return;
   }
   rule.ignore("name");

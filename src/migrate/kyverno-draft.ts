@@ -2,6 +2,7 @@
 import { listAt } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
+import { keyOf } from "./known-objects.ts";
 import type { Input, Output } from "./migration.ts";
 import { compact, isData, nonEmpty, sourceField } from "./parts.ts";
 import type { Tracked } from "./tracked.ts";
@@ -85,7 +86,7 @@ export class Drafts {
   }
 
   of(kind: string, namespace: string, name: string, input: Input): Draft {
-    const key = `${kind} ${namespace}/${name}`;
+    const key = keyOf({ kind, namespace, name });
     const draft = this.#drafts.get(key) ?? { kind, namespace, name, inputs: new Set(), notes: new Set(), targets: [] };
     this.#drafts.set(key, draft);
     draft.inputs.add(input);

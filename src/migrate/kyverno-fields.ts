@@ -1,8 +1,7 @@
 /** Converts Kyverno rules that write values of Secrets and ConfigMaps into fields of other objects to bindings. Pure. */
 import { isGlob } from "../apimachinery/glob.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { type JsonObject, type JsonValue, parseApiVersion } from "../apimachinery/objects.ts";
-import { isCrd, type Kinds } from "../render/kinds.ts";
+import type { JsonObject, JsonValue } from "../apimachinery/objects.ts";
 import type { DataObject, KnownObjects } from "./known-objects.ts";
 import { type Drafts, NOTHING } from "./kyverno-draft.ts";
 import {
@@ -29,8 +28,6 @@ export interface Results {
   readonly drafts: Drafts;
   readonly output: Output;
   readonly known: KnownObjects;
-  /** The kinds of the objects in the files. */
-  readonly kinds: Kinds;
 }
 
 export function addFields(input: Input, rule: Tracked, results: Results): void {
@@ -90,13 +87,8 @@ function targetOf(target: Tracked, namespace: string, results: Results): JsonObj
 }
 
 /** Custom resources may be cluster-scoped, if no CRD says something else. */
-function isNamespaced({ known: { all }, kinds }: Results, apiVersion: string, kind: string): boolean {
-  const { group } = parseApiVersion(apiVersion);
-  const isKnown =
-    !group.includes(".") ||
-    all.some((each) => isCrd(each) && isObject(each["spec"]) && each["spec"]["group"] === group);
-  return !isKnown || kinds.resourceOf(apiVersion, kind).namespaced;
-}
+const isNamespaced = ({ known }: Results, apiVersion: string, kind: string): boolean =>
+  !known.knowsGroup(apiVersion) || known.kinds.resourceOf(apiVersion, kind).namespaced;
 
 /** The rule is about the written objects, and reads Secrets when they are admitted. */
 function fromContext(input: Input, rule: Tracked, matches: readonly Match[], results: Results): void {
@@ -203,11 +195,8 @@ function bind(
 const inNamespace = ({ namespace, ...of }: JsonObject, home: string): JsonObject =>
   compact({ ...of, namespace: namespace === home ? undefined : namespace });
 
-const selectingNothing = ({ apiVersion, kind }: JsonObject): JsonObject => ({
-  apiVersion: apiVersion ?? "",
-  kind: kind ?? "",
-  selector: NOTHING,
-});
+const selectingNothing = ({ apiVersion, kind }: JsonObject): JsonObject =>
+  compact({ apiVersion, kind, selector: NOTHING });
 
 function anchorsIn(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.some(anchorsIn);

@@ -159,7 +159,7 @@ export class Scope {
   /** `data` of a Secret holds what Kyverno writes there, so the values are encoded. */
   translator(isSecret: boolean): Translate {
     return (text: string, at: readonly Segment[]): Part[] => {
-      const parts = translateWith(text, (body) => this.#expressionOf(parseJmesPath(body), undefined));
+      const parts = this.#partsOf(text);
       if (!isSecret) return parts;
       const [only, ...more] = parts;
       if (at[0]?.kind !== "key" || at[0].key !== "data") return parts;
@@ -191,8 +191,12 @@ export class Scope {
     return typeof value.peek() === "string" ? this.#evaluateText(value.text() ?? "") : undefined;
   }
 
+  #partsOf(text: string): Part[] {
+    return translateWith(text, (body) => this.#expressionOf(parseJmesPath(body), undefined));
+  }
+
   #evaluateText(text: string): Value {
-    const [only, ...more] = translateWith(text, (body) => this.#expressionOf(parseJmesPath(body), undefined));
+    const [only, ...more] = this.#partsOf(text);
     if (more.length > 0) throw new NotTranslated("a text around an expression");
     return typeof only === "object" ? only : { kind: "literal", value: only ?? "" };
   }

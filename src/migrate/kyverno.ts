@@ -1,7 +1,6 @@
 /** Converts Kyverno's policies about Secrets and ConfigMaps, which clone, protect them or restart workloads, to bindings. Pure. */
 import { listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
-import { kindsOf } from "../render/kinds.ts";
 import { addGenerated, addProtected } from "./kyverno-cel.ts";
 import { addMutated } from "./kyverno-cel-mutate.ts";
 import { addClone } from "./kyverno-clone.ts";
@@ -27,7 +26,7 @@ export const KYVERNO: Tool = {
     apiVersion.startsWith("policies.kyverno.io/") && !kind.startsWith("Namespaced"),
   convert(inputs, output, known) {
     const drafts = new Drafts(exceptedBy(inputs));
-    const results = { drafts, output, known, kinds: kindsOf(known.all) };
+    const results = { drafts, output, known };
     const steps = inputs.flatMap((input) => stepsOf(input, results));
     // Restarts need to know the copies.
     for (const type of TYPES) for (const step of steps) if (step.type === type) step.convert();
@@ -90,12 +89,12 @@ const OF_RULES: Readonly<Record<Step["type"], (input: Input, rule: Tracked, resu
 };
 
 /** Reports what Kyverno refuses, or never matches, in a policy of a namespace. Such a rule selects nothing. */
-function checkNamespace({ namespace }: Input, rule: Tracked, { kinds }: Results): void {
+function checkNamespace({ namespace }: Input, rule: Tracked, { known }: Results): void {
   const isOther = (field: Tracked) =>
     field.exists && field.peek() !== namespace && !SAME_NAMESPACE.test(String(field.peek()));
   for (const { block, kinds: matched } of matchesOf(rule.field("match"))) {
     const resources = block.field("resources");
-    const cluster = matched.filter((kind) => /^[A-Z]\w*$/.test(kind) && !kinds.resourceOf("v1", kind).namespaced);
+    const cluster = matched.filter((kind) => /^[A-Z]\w*$/.test(kind) && !known.kinds.resourceOf("v1", kind).namespaced);
     if (cluster.length > 0)
       resources.field("kinds").lose(`a Policy of a namespace does not match ${cluster.join(", ")}; ${AS_CLUSTER}`);
     if (resources.field("namespaces").list().some(isOther))

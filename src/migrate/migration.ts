@@ -5,7 +5,7 @@ import { plain } from "../apimachinery/plain.ts";
 import { sentenceOf } from "../apimachinery/problem.ts";
 import { type Mistake, type ObjectDocument, readDocuments, type TextFile } from "../render/documents.ts";
 import { checkOwn, OWN_VERSION } from "../render/own-kinds.ts";
-import { KnownObjects, type ObjectName } from "./known-objects.ts";
+import { KnownObjects, keyOf, type ObjectName } from "./known-objects.ts";
 import { type Loss, Tracked } from "./tracked.ts";
 
 /** An object of another tool. */
@@ -67,10 +67,8 @@ export interface Tool {
 type Draft = Omit<Converted, "from" | "notConverted"> & { readonly inputs: readonly Input[] };
 
 /** An object that bindings of other namespaces may read only with a SecretGrant. */
-export interface Granted {
+export interface Granted extends ObjectName {
   readonly kind: "Secret" | "ConfigMap" | "VaultConnection";
-  readonly namespace: string;
-  readonly name: string;
 }
 
 /** An entry of `from` in the grant of an object, and the object that needs it. */
@@ -81,7 +79,6 @@ interface Grant {
 }
 
 const MAX_FROM = 64;
-const grantKey = ({ kind, namespace, name }: Granted): string => `${kind} ${namespace}/${name}`;
 
 export class Output {
   readonly remarks: string[] = [];
@@ -119,12 +116,12 @@ export class Output {
 
   /** Whether one of the grants names the object. */
   isGranted(granted: Granted): boolean {
-    return this.#grants.some((each) => grantKey(each.granted) === grantKey(granted));
+    return this.#grants.some((each) => keyOf(each.granted) === keyOf(granted));
   }
 
   /** Adds the SecretGrants for what was granted so far. */
   addGrants(): void {
-    for (const ofObject of Map.groupBy(this.#grants, ({ granted }) => grantKey(granted)).values()) {
+    for (const ofObject of Map.groupBy(this.#grants, ({ granted }) => keyOf(granted)).values()) {
       const { kind, namespace, name } = (ofObject[0] as Grant).granted;
       const entries = [...Map.groupBy(ofObject, ({ from }) => JSON.stringify(from)).values()];
       for (let at = 0; at < entries.length; at += MAX_FROM) {

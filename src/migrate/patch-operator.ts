@@ -1,8 +1,7 @@
 /** Converts Patches and annotations of the patch-operator to bindings. Pure. */
 import { fieldsAt } from "../apimachinery/fields.ts";
-import { isObject, sameJson } from "../apimachinery/json.ts";
+import { sameJson } from "../apimachinery/json.ts";
 import { type JsonObject, parseApiVersion } from "../apimachinery/objects.ts";
-import { isCrd, type Kinds, kindsOf } from "../render/kinds.ts";
 import { apiValue, dataKeyOf, NotTranslated, type ObjectLookup, type Resolve, reference } from "./go-expression.ts";
 import { translate } from "./go-template.ts";
 import type { DataObject, KnownObjects } from "./known-objects.ts";
@@ -31,40 +30,30 @@ export const PATCH_OPERATOR: Tool = {
     isPatchKind(object["apiVersion"]) ||
     Object.keys(fieldsAt(object, "metadata", "annotations")).some((key) => key.startsWith("redhat-cop.redhat.io/")),
   convert(inputs, output, known) {
-    const scopes: Scopes = { kinds: kindsOf(known.all), crds: known.all.filter(isCrd) };
     for (const input of inputs) {
-      if (!isPatchKind(input.apiVersion)) convertAnnotation(input, scopes, known, output);
-      else if (input.kind === "Patch") convertPatches(input, scopes, output);
+      if (!isPatchKind(input.apiVersion)) convertAnnotation(input, known, output);
+      else if (input.kind === "Patch") convertPatches(input, known, output);
       else input.root.refuse(`Inlay does not know the kind ${input.kind}; check whether you need it`);
     }
   },
 };
 
-interface Scopes {
-  readonly kinds: Kinds;
-  readonly crds: readonly JsonObject[];
-}
-
-function convertPatches(input: Input, scopes: Scopes, output: Output): void {
+function convertPatches(input: Input, known: KnownObjects, output: Output): void {
   const spec = input.root.field("spec");
   const account = spec.field("serviceAccountRef", "name").text() ?? "default";
   const patches = spec.field("patches").entries();
   const single = spec.field("patch");
   const convert = (patch: Tracked, name: string) =>
-    convertPatch(partOf(input, patch), patch, name, account, scopes, output);
+    convertPatch(partOf(input, patch), patch, name, account, known, output);
   if (single.exists) convert(single, input.name);
   for (const [name, patch] of patches)
     convert(patch, patches.length === 1 && name === input.name ? name : `${input.name}-${name}`);
 }
 
 /** Whether objects of the kind have a namespace. Undefined if no file has the CRD. */
-function isNamespaced({ kinds, crds }: Scopes, apiVersion: string, kind: string): boolean | undefined {
-  const { group } = parseApiVersion(apiVersion);
-  const isKnown =
-    !group.includes(".") ||
-    group.endsWith(".k8s.io") ||
-    crds.some((crd) => isObject(crd["spec"]) && crd["spec"]["group"] === group);
-  return isKnown ? kinds.resourceOf(apiVersion, kind).namespaced : undefined;
+function isNamespaced(known: KnownObjects, apiVersion: string, kind: string): boolean | undefined {
+  const isKnown = known.knowsGroup(apiVersion) || parseApiVersion(apiVersion).group.endsWith(".k8s.io");
+  return isKnown ? known.kinds.resourceOf(apiVersion, kind).namespaced : undefined;
 }
 
 function convertPatch(
@@ -72,7 +61,7 @@ function convertPatch(
   patch: Tracked,
   name: string,
   account: string,
-  scopes: Scopes,
+  known: KnownObjects,
   output: Output,
 ): void {
   const sources: JsonObject[] = [];
@@ -80,7 +69,7 @@ function convertPatch(
   const resolvers = patch
     .field("sourceObjectRefs")
     .list()
-    .map((ref) => sourceOf(ref, input.namespace, scopes, granted, sources));
+    .map((ref) => sourceOf(ref, input.namespace, known, granted, sources));
   const resolve: Resolve = ([at, ...path]) => {
     if (at === 0) throw new NotTranslated("a field of the target itself");
     const found = typeof at === "number" ? resolvers[at - 1] : undefined;
@@ -90,7 +79,7 @@ function convertPatch(
   const [type, template] = patch.fields("patchType", "patchTemplate");
   const apiVersion = String(patch.field("targetObjectRef", "apiVersion").peek());
   const fields = fieldsFor(type, template, resolve, apiVersion);
-  const target = targetOf(patch.field("targetObjectRef"), input, scopes);
+  const target = targetOf(patch.field("targetObjectRef"), input, known);
   if (sources.length === 0)
     template.lose("a binding needs a source, and this patch has none; write its values into the object itself");
   if (sources.length === 0 || fields.length === 0) return;
@@ -121,14 +110,14 @@ function fieldsFor(type: Tracked, template: Tracked, resolve: Resolve, apiVersio
 const unknownScope = (kind: string): string =>
   `whether ${kind} has namespaces is unknown; add its CRD to the files. The target is converted as cluster-scoped`;
 
-function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
+function targetOf(ref: Tracked, input: Input, known: KnownObjects): JsonObject {
   const [apiVersion = "", kind = "", name, namespace] = ref.textsOf("apiVersion", "kind", "name", "namespace");
   ref.refuseFields({
     annotationSelector:
       "a target selects objects by names and labels only; write a BindingComposition, which selects by annotations",
   });
   const selector = labelSelectorOf(ref.field("labelSelector"));
-  const scope = isNamespaced(scopes, apiVersion, kind);
+  const scope = isNamespaced(known, apiVersion, kind);
   if (scope === undefined && namespace === undefined) ref.field("kind").lose(unknownScope(kind));
   const everywhere = namespace === undefined && scope === true ? { names: ["*"] } : undefined;
   return compact({
@@ -146,7 +135,7 @@ function targetOf(ref: Tracked, input: Input, scopes: Scopes): JsonObject {
 function sourceOf(
   ref: Tracked,
   own: string,
-  scopes: Scopes,
+  known: KnownObjects,
   granted: DataObject[],
   sources: JsonObject[],
 ): Resolve | undefined {
@@ -167,7 +156,7 @@ function sourceOf(
     name,
     sources.map((each) => String(each["name"])),
   );
-  const made = sourceIn({ apiVersion, kind, namespace, name }, source, own, scopes, granted);
+  const made = sourceIn({ apiVersion, kind, namespace, name }, source, own, known, granted);
   if (made === undefined) {
     ref.lose(OTHER_NAMESPACE);
     return undefined;
@@ -185,10 +174,10 @@ function sourceIn(
   { apiVersion, kind, namespace, name }: ObjectLookup,
   source: string,
   own: string,
-  scopes: Scopes,
+  known: KnownObjects,
   granted: DataObject[],
 ): JsonObject | undefined {
-  const scope = isNamespaced(scopes, apiVersion, kind);
+  const scope = isNamespaced(known, apiVersion, kind);
   const isOther = namespace !== "" && namespace !== own && scope !== false;
   if (isData(apiVersion, kind)) {
     const object = { kind, namespace: namespace === "" ? own : namespace, name };
@@ -197,7 +186,7 @@ function sourceIn(
   }
   if (isOther) return undefined;
   const isCluster = scope === false || (scope === undefined && namespace === "");
-  const resource = scopes.kinds.resourceOf(apiVersion, kind).plural;
+  const resource = known.kinds.resourceOf(apiVersion, kind).plural;
   return {
     name: source,
     object: compact({ apiVersion, resource, name, scope: isCluster ? "Cluster" : undefined }),
@@ -218,13 +207,13 @@ const REMOVE =
   "Remove the annotation, and the fields that the binding writes, from your manifest. Otherwise the reason is Conflict.";
 
 /** A patch in an annotation of the object that it changes. Its sources are the objects that it looks up. */
-function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, output: Output): void {
+function convertAnnotation(input: Input, known: KnownObjects, output: Output): void {
   const { root, apiVersion, kind } = input;
   const metadata = root.field("metadata");
-  for (const [key, field] of root.entries()) if (key !== "metadata") field.ignore();
-  for (const [key, field] of metadata.entries()) if (key !== "annotations") field.ignore();
   const annotations = metadata.field("annotations");
-  for (const [key, field] of annotations.entries()) if (!key.startsWith("redhat-cop.redhat.io/")) field.ignore();
+  root.ignoreUnless((key) => key === "metadata");
+  metadata.ignoreUnless((key) => key === "annotations");
+  annotations.ignoreUnless((key) => key.startsWith("redhat-cop.redhat.io/"));
   const [template, type] = annotations.fields(ANNOTATION, `${ANNOTATION}-type`);
   const [name, named] = metadata.textsOf("name", "namespace");
   const looked: { source: string; object: ObjectLookup }[] = [];
@@ -252,13 +241,13 @@ function convertAnnotation(input: Input, scopes: Scopes, known: KnownObjects, ou
     },
   );
   const fields = fieldsFor(type, template, resolve, apiVersion);
-  const scope = named !== undefined || (input.namespace !== "" && isNamespaced(scopes, apiVersion, kind));
+  const scope = named !== undefined || (input.namespace !== "" && isNamespaced(known, apiVersion, kind));
   if (scope === undefined) root.field("kind").lose(unknownScope(kind));
   const ofSecrets = looked.map(({ object }) => object.namespace).find((each) => each !== "");
   const namespace = scope === true ? (named ?? known.namespace) : (ofSecrets ?? known.namespace);
   const granted: DataObject[] = [];
   const sources = looked.flatMap(({ source, object }) => {
-    const made = sourceIn(object, source, namespace, scopes, granted);
+    const made = sourceIn(object, source, namespace, known, granted);
     if (made === undefined) template.lose(OTHER_NAMESPACE);
     return made ?? [];
   });

@@ -145,6 +145,11 @@ export class Tracked {
     for (const each of names.length === 0 ? [this] : this.fields(...names)) this.#ledger.handled.add(each.key);
   }
 
+  /** Ignores the fields of an object whose keys are not converted. */
+  ignoreUnless(isConverted: (key: string) => boolean): void {
+    for (const [key, field] of this.entries()) if (!isConverted(key)) field.ignore();
+  }
+
   /** Reports that this field is not converted, with what to do instead. Does nothing if the field is missing or empty. */
   refuse(message: string): void {
     if (!isEmpty(this.#value)) this.lose(message);

@@ -143,7 +143,7 @@ export const VSO: Tool = {
     const servers = of("VaultConnection").map((input) => ({ input, spec: serverOf(input), isUsed: false }));
     for (const input of of("VaultStaticSecret")) convertSecret(input, auths, output);
     for (const auth of auths) {
-      const server = find(auth.server, auth.input, servers, ({ input }) => input);
+      const server = find(auth.server, auth.input, servers);
       if (server !== undefined) server.isUsed = true;
       convertAuth(auth, server, output);
     }
@@ -159,11 +159,11 @@ export const VSO: Tool = {
 };
 
 /** Finds what a reference names: `namespace/name`, a name in the same namespace, or `default` in any namespace. */
-function find<T>(ref: string | undefined, from: Input, all: readonly T[], inputOf: (each: T) => Input): T | undefined {
+function find<T extends { input: Input }>(ref: string | undefined, from: Input, all: readonly T[]): T | undefined {
   const [first = "", second] = (ref ?? DEFAULT).split("/");
   const [namespace, name] = second === undefined ? [from.namespace, first] : [first, second];
-  const named = all.filter((each) => inputOf(each).name === name);
-  const own = named.find((each) => inputOf(each).namespace === namespace);
+  const named = all.filter(({ input }) => input.name === name);
+  const own = named.find(({ input }) => input.namespace === namespace);
   return own ?? (ref === undefined ? named[0] : undefined);
 }
 
@@ -207,7 +207,7 @@ function convertSecret(input: Input, auths: readonly Auth[], output: Output): vo
   const { root, name, namespace } = input;
   const spec = root.field("spec");
   const ref = spec.field("vaultAuthRef");
-  const auth = find(ref.text(), input, auths, (each) => each.input);
+  const auth = find(ref.text(), input, auths);
   if (auth === undefined)
     ref.lose("this VaultAuth is not in these files; convert them together, or write the VaultConnection by hand");
   const [mount = "", path = ""] = spec.fields("mount", "path").map(vaultPathAt);
