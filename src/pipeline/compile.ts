@@ -4,7 +4,9 @@
  */
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { Problem } from "../apimachinery/problem.ts";
+import type { CollectionSubscription } from "../cache/subscription.ts";
 import type { Watcher } from "../cache/watcher.ts";
+import { STREAM_VERBS, streamRefusal } from "../kube/access-error.ts";
 import type { Client } from "../kube/client.ts";
 import type { Identity } from "../kube/identity.ts";
 import { type RolloutReferences, resolveRollout } from "../rollout/discover/lookups.ts";
@@ -84,11 +86,28 @@ export function listedNow({ key, identity, selection, grants }: CompiledBinding,
     grants,
     problemOf: (ref) => (ref instanceof Problem ? ref : undefined),
     seenVersion: () => undefined,
-    listed: (source: ListedSource) => {
-      const listing = { identity, labels: "", names: undefined, ...source.listed };
-      return finish(source.toLive(watcher.list(key, listing).members));
-    },
+    listed: (source) => finish(readListed(source, listingFor(source, { identity }), watcher, key)),
   };
+}
+
+/** What to list for a source. `as`: the identity that lists, and how its requests are marked. */
+export const listingFor = <As extends Pick<CollectionSubscription, "identity">>({ listed }: ListedSource, as: As) => ({
+  ...as,
+  labels: "",
+  names: undefined,
+  ...listed,
+});
+
+/** The value of a source that is a list, or why it can't be listed. */
+export function* readListed(
+  source: ListedSource,
+  listing: CollectionSubscription,
+  watcher: World["watcher"],
+  key: string,
+): Generator<void, LiveSource | Problem> {
+  const seen = watcher.list(key, listing);
+  if (seen.phase !== "failed") return yield* source.toLive(seen.members);
+  return streamRefusal(seen.error, { identity: listing.identity, ref: listing, verbs: STREAM_VERBS }, "list");
 }
 
 /** The values of the sources, and what follows from them for all targets. */

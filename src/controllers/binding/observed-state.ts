@@ -14,16 +14,9 @@ import { Problem } from "../../apimachinery/problem.ts";
 import type { ReflectorState } from "../../cache/reflector.ts";
 import { isCollection, type Subscription } from "../../cache/subscription.ts";
 import type { Watcher } from "../../cache/watcher.ts";
-import {
-  accountNotFound,
-  accountRefusal,
-  READ_VERBS,
-  STREAM_VERBS,
-  streamRefusal,
-  verbsFor,
-} from "../../kube/access-error.ts";
+import { accountNotFound, accountRefusal, READ_VERBS, streamRefusal, verbsFor } from "../../kube/access-error.ts";
 import { CONTROLLER } from "../../kube/identity.ts";
-import type { CompiledBinding } from "../../pipeline/compile.ts";
+import { type CompiledBinding, listingFor, readListed } from "../../pipeline/compile.ts";
 import type { Owners } from "../../rollout/discover/dependents.ts";
 import type { Poll, PollState } from "../../sources/poll.ts";
 import type { Poller } from "../../sources/poller.ts";
@@ -102,11 +95,7 @@ export function* observe(
     const grants = grantedObject && grantedSources.grantsFor(grantedObject);
     return grants === undefined || (!(grants instanceof Problem) && grants.length > 0);
   });
-  const listings = new Map(
-    resolved.flatMap((each) =>
-      each.listed ? [[each, { ...as, labels: "", names: undefined, ...each.listed } as const] as const] : [],
-    ),
-  );
+  const listings = new Map(resolved.flatMap((each) => (each.listed ? [[each, listingFor(each, as)] as const] : [])));
   const pollState = (poll: Poll | undefined) => (poll === undefined ? PENDING : polls.stateOf(poll));
   const targetOf = new Map(
     objects.flatMap(({ target, ref }) => (ref instanceof Problem ? [] : [[ref, target] as const])),
@@ -153,12 +142,7 @@ export function* observe(
   };
   /** As they are now: the watch requeues the binding when they change. */
   const live = new Map<ListedSource, LiveSource | Problem>();
-  for (const [source, listing] of listings) {
-    const seen = watcher.list(key, listing);
-    const refused = () =>
-      seen.phase === "failed" && streamRefusal(seen.error, { identity, ref: listing, verbs: STREAM_VERBS }, "list");
-    live.set(source, refused() || (yield* source.toLive(seen.members)));
-  }
+  for (const [source, listing] of listings) live.set(source, yield* readListed(source, listing, watcher, key));
   const listed = (source: ListedSource) => live.get(source) as LiveSource | Problem;
   const listedText = (live: LiveSource | Problem) => (live instanceof Problem ? problemText(live) : live.version);
   // Computed once: a competing binding that is created later requeues this one.
