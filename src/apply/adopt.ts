@@ -3,7 +3,7 @@
  * then makes exactly these changes to the version that was read. So a watch shows one update.
  */
 import { CREATED_BY } from "../api/manifest.ts";
-import { FieldPath, isNameable, keySegment } from "../apimachinery/field-path.ts";
+import { FieldPath, isNameable, keySegment, step } from "../apimachinery/field-path.ts";
 import { isObject, sameJson } from "../apimachinery/json.ts";
 import { pointerTo } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, JsonValue, KubeObject, ManagedFieldsEntry } from "../apimachinery/objects.ts";
@@ -125,9 +125,8 @@ function* changesBetween(before: unknown, after: unknown, keys: readonly string[
     yield { keys, before, after };
     return;
   }
-  const own = (object: JsonObject, key: string) => (Object.hasOwn(object, key) ? object[key] : undefined);
   for (const key of new Set([...Object.keys(before), ...Object.keys(after)]))
-    yield* changesBetween(own(before, key), own(after, key), [...keys, key]);
+    yield* changesBetween(step(before, keySegment(key)), step(after, keySegment(key)), [...keys, key]);
 }
 
 function operationOf({ keys, before, after }: Change): JsonPatchOperation {

@@ -283,10 +283,8 @@ export function locateField({ path, value, append = false }: PlannedField, shape
   const element = value.map((given) => {
     if (isObject(given) && Object.entries(identity).every(([key, own]) => sameJson(given[key] ?? own, own)))
       return { ...identity, ...given };
-    throw new Problem("InvalidValue", {
-      at: [String(path)],
-      what: `the value must be an object that matches the conditions of the path`,
-    });
+    const what = "the value must be an object that matches the conditions of the path";
+    throw new Problem("InvalidValue", { at: [String(path)], what });
   });
   return { path, place, value: element };
 }

@@ -2,9 +2,10 @@
  * Says which paths of a binding an API server's refusal is about, and which rule they break. All texts come from the
  * binding and from the published schema; the server's own texts are only compared with them. Pure.
  */
-import { FieldPath, type Segment } from "../apimachinery/field-path.ts";
+import { FieldPath, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import type { ApiError, Cause } from "../kube/api-error.ts";
+import type { SchemaAt } from "../transform/schema-check.ts";
 
 /** A path of the binding, and where it leads in the object that the write makes: with indexes instead of conditions. */
 export interface Place {
@@ -35,8 +36,6 @@ export function placesIn(object: unknown, located: readonly { path: FieldPath; p
     return { path, at, existing: existing < 0 ? segments.length : existing };
   });
 }
-
-export type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
 
 interface Finding {
   /** Such as `spec.port must be at most 65535`. */
@@ -107,11 +106,8 @@ function conditionOf(cause: Cause, places: readonly Place[], schemaAt: SchemaAt)
   for (const { path, at, existing } of places) {
     for (const [depth, segment] of path.segments.entries()) {
       for (const { key } of segment.kind === "element" ? segment.conditions : []) {
-        const [where, place] = [path, at].map((each) => each.upTo(depth + 1).with({ kind: "key", key })) as [
-          FieldPath,
-          FieldPath,
-        ];
-        if (restBelow(cause.field, place) !== "") continue;
+        if (restBelow(cause.field, at.upTo(depth + 1).with(keySegment(key))) !== "") continue;
+        const where = path.upTo(depth + 1).with(keySegment(key));
         return { clause: `${where} ${ruleAt(cause, where, schemaAt)}`, isExact: existing <= depth };
       }
     }

@@ -73,7 +73,7 @@ const isOutage = ({ status, denial }: ApiError) =>
 
 /** Whether the refusal of one field is for the same reason as that of all. */
 export function isSameRefusal(one: ApiError, all: ApiError): boolean {
-  const [ofOne, ofAll] = [one, all].map(subjectsOf) as [string[], string[]];
+  const [ofOne, ofAll] = [subjectsOf(one), subjectsOf(all)];
   return one.status === all.status && (ofAll.length === 0 || ofOne.some((each) => ofAll.includes(each)));
 }
 

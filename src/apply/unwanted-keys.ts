@@ -1,6 +1,6 @@
 /** Finds the keys in a Secret or ConfigMap that a binding created or adopts, and does not write. Pure. */
 import { FieldPath, isNameable, keySegment } from "../apimachinery/field-path.ts";
-import { isObject } from "../apimachinery/json.ts";
+import { fieldsAt } from "../apimachinery/fields.ts";
 import { pointerTo } from "../apimachinery/json-pointer.ts";
 import type { JsonObject, KubeObject } from "../apimachinery/objects.ts";
 import type { JsonPatchOperation } from "../kube/client.ts";
@@ -19,10 +19,7 @@ interface UnwantedKey {
 
 export function unwantedKeys(live: KubeObject, { object, creator: { fieldManager } }: Whole): UnwantedKey[] {
   return DATA.flatMap((field) => {
-    const [there, ours] = [live[field], object[field]].map((each) => (isObject(each) ? each : {})) as [
-      JsonObject,
-      JsonObject,
-    ];
+    const [there, ours] = [fieldsAt(live, field), fieldsAt(object, field)];
     return Object.keys(there).flatMap((key): UnwantedKey[] => {
       if (Object.hasOwn(ours, key)) return [];
       const path = isNameable(key) ? new FieldPath([field, key].map(keySegment)) : undefined;

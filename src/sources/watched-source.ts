@@ -1,6 +1,6 @@
 /** What all kinds of source that are Kubernetes objects share: how they are watched and read, and what a missing object means. */
 import { isObject } from "../apimachinery/json.ts";
-import { describeObject, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
+import { describeObject, idOf, type JsonObject, type KubeObject, type ObjectRef } from "../apimachinery/objects.ts";
 import { attemptSync, type MissingPolicy, MissingValue, Problem } from "../apimachinery/problem.ts";
 import { CONFIG_MAPS, SECRETS } from "../apimachinery/resources.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -63,7 +63,7 @@ export function dataSource(
   const namespace = named.namespace ?? own;
   const needsGrant = named.granted === true || namespace !== own;
   const data = { kind, namespace, name: named.name, needsGrant };
-  const ref: ObjectRef = { resource, namespace: data.namespace, name: data.name };
+  const ref: ObjectRef = { resource, namespace, name: named.name };
   return {
     name: name ?? data.name,
     policy,
@@ -72,11 +72,7 @@ export function dataSource(
     ...(needsGrant && { grantedAs: describeObject(kind, namespace, named.name) }),
     ...(isSecret && { secretIn: data.namespace }),
     describe: () => data,
-    isObject: (other) =>
-      other.resource.group === "" &&
-      other.resource.plural === resource.plural &&
-      other.namespace === data.namespace &&
-      other.name === data.name,
+    isObject: (other) => idOf(other) === idOf(ref),
     locate: async () => ref,
     resolve: async (context) => {
       const closed = context.installation.closedNamespace(named.namespace);

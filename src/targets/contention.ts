@@ -1,22 +1,19 @@
 /** Writes to a target as often as contention with other clients allows, and reports contention. */
 import { bindingKey } from "../api/binding.ts";
-import type { KubeObject } from "../apimachinery/objects.ts";
+import { describeRef, type KubeObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { attempt } from "../kube/access-error.ts";
 import type { SyncContext } from "./dependencies.ts";
 import type { TargetOutcome } from "./outcome.ts";
+import { reversionIn, type Write } from "./reverted.ts";
 
 interface TargetWrite {
   /** The key for counting contention. */
   contender: string;
-  /** The target for messages. */
-  target: string;
-  /** The object as the decision found it; undefined if the write creates it. */
-  live: KubeObject | undefined;
+  /** What the answer is compared with. */
+  write: Write;
   decision: { takenBy: readonly string[]; differing?: readonly string[] };
   send(): Promise<KubeObject | "stale">;
-  /** Why the object does not hold the values after the write. */
-  reversionIn(written: KubeObject): Problem | undefined;
   /** The reason and note of the event, and the text for the log. */
   event: { reason: "Created" | "Adopted" | "Written"; note: string };
   log: { message: string; paths?: readonly string[] };
@@ -27,8 +24,9 @@ interface TargetWrite {
  */
 export async function writeWithinBudget(
   { deps, binding, sourceRevisions, sourceUids }: SyncContext,
-  { contender, target, live, decision, send, reversionIn, event, log: { message, ...what } }: TargetWrite,
+  { contender, write, decision, send, event, log: { message, ...what } }: TargetWrite,
 ): Promise<KubeObject | "stale" | number | Problem> {
+  const { ref, live } = write;
   const { takenBy, differing } = decision;
   // A deleted object is created again at once.
   const before = live && deps.rejections.reversion(contender, sourceRevisions);
@@ -39,7 +37,7 @@ export async function writeWithinBudget(
   if (written === "stale" || written instanceof Problem) return written;
   const isChanged = written.metadata.resourceVersion !== live?.metadata.resourceVersion;
   if (isChanged) deps.contention.wrote(contender, sourceRevisions, written.metadata.uid, sourceUids);
-  const reversion = reversionIn(written);
+  const reversion = reversionIn(write, written);
   if (reversion !== undefined) {
     deps.rejections.reverted(contender, sourceRevisions, reversion);
     return reversion;
@@ -47,7 +45,7 @@ export async function writeWithinBudget(
   deps.propagation.wrote(bindingKey(binding));
   // The write changed nothing: the API server normalizes the value, and it was already there.
   if (!isChanged) return written;
-  deps.log.info({ binding: bindingKey(binding), target, ...what }, message);
+  deps.log.info({ binding: bindingKey(binding), target: describeRef(ref), ...what }, message);
   deps.events.record(binding, { type: "Normal", action: "Sync", ...event });
   return written;
 }

@@ -47,7 +47,7 @@ import type { TargetOutcome } from "./outcome.ts";
 import { createdRecord, ofRevision, withoutOwnership } from "./record-changes.ts";
 import { explainObject } from "./rejection.ts";
 import { creatorOf, pathsOf } from "./release.ts";
-import { normalizedIn, reversionIn, revisionOf } from "./reverted.ts";
+import { normalizedIn, revisionOf } from "./reverted.ts";
 
 /** The object that the spec and the sources describe, whatever is in the cluster. */
 interface Wanted {
@@ -366,11 +366,9 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
   const answered = { ref, live, lastApplied, record, fields, fieldManager: whole.creator.fieldManager, shape };
   const write = {
     contender,
-    target: where,
-    live,
+    write: answered,
     decision,
     send,
-    reversionIn: (written: KubeObject) => reversionIn(answered, written),
     event: { reason, note },
     log: { message: note },
   };

@@ -204,20 +204,15 @@ async function releaseRecords(
   const namespace = binding.metadata.namespace as string;
   const identity = serviceAccountIdentity(namespace, binding.spec.serviceAccountName);
   // A deletion of a namespace also deletes its accounts, which is no decision against Inlay.
-  const ending = await attempt(isTerminating(deps, namespace));
+  const isEnding = await isTerminating(deps, namespace);
   const actor = actorOf(binding, deps.installation);
   const account =
-    actor instanceof Problem
-      ? actor
-      : ending === true
-        ? undefined
-        : await accountProblem(deps, identity, actor.account);
+    actor instanceof Problem ? actor : isEnding ? undefined : await accountProblem(deps, identity, actor.account);
   const context = { deps, binding, identity, account };
-  const endings = new Map([[namespace, Promise.resolve(ending)]]);
+  const endings = new Map([[namespace, Promise.resolve(isEnding)]]);
   const outcomes = await mapConcurrent(records, async (before): Promise<TargetOutcome[]> => {
     const there = before.namespace === namespace ? namespace : knownNamespace(before);
-    const isEnding = there && getOrInsert(endings, there, () => attempt(isTerminating(deps, there)));
-    if ((await isEnding) === true) return [];
+    if (there !== undefined && (await getOrInsert(endings, there, () => isTerminating(deps, there)))) return [];
     const release = () => releasePaths(context, before, mode ?? releaseModeOf(binding, before), new Set());
     const outcome = await attemptAny(deps, binding, release);
     if (outcome instanceof Problem) return [{ record: before, problem: outcome }];
@@ -424,7 +419,7 @@ function findPaths(target: Target): Set<string> {
 /** The permissions in a namespace that is being deleted may be gone before the object is. */
 async function isDeletedWithNamespace({ deps }: ReleaseContext, record: TargetStatus): Promise<boolean> {
   const namespace = knownNamespace(record);
-  return namespace !== undefined && (await attempt(isTerminating(deps, namespace))) === true;
+  return namespace !== undefined && isTerminating(deps, namespace);
 }
 
 /**
@@ -448,8 +443,10 @@ const knownNamespace = ({ uid, namespace }: TargetStatus) => (uid === undefined 
  * Whether the namespace is deleted or being deleted: then its objects go anyway, and the account and its permissions may go
  * first.
  */
-const isTerminating = async (deps: Dependencies, namespace: string): Promise<boolean> =>
-  ["Terminating", "Gone"].includes(await stateOf(deps, namespace));
+async function isTerminating(deps: Dependencies, namespace: string): Promise<boolean> {
+  const state = await attempt(stateOf(deps, namespace));
+  return state === "Terminating" || state === "Gone";
+}
 
 /** Unknown for a namespace outside of the installation's scope. */
 async function stateOf(

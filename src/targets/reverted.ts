@@ -16,9 +16,9 @@ import type { SyncContext } from "./dependencies.ts";
 /** The limit of paths in a message. */
 export const MAX_NAMED = 5;
 
-interface Write {
+export interface Write {
   ref: ObjectRef;
-  /** The object before the write, as far as it is known. */
+  /** The object before the write, as far as it is known; undefined if the write creates it. */
   live: KubeObject | undefined;
   /** Set if the write was decided without a read: then `live` has no values. */
   lastApplied?: LastApplied | undefined;

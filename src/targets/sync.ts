@@ -33,7 +33,7 @@ import { appliedRecord, intentRecord, ofRevision, revertedRecord, withoutAwaited
 import type { TargetWithRecord } from "./records.ts";
 import { explainFields } from "./rejection.ts";
 import { orEndOfNamespace, pathsOf, releasePaths } from "./release.ts";
-import { normalizedIn, Reversion, reversionIn, revisionOf } from "./reverted.ts";
+import { normalizedIn, Reversion, revisionOf } from "./reverted.ts";
 
 /** `record` is the status of the target if the controller stops before the sync. */
 export type PreparedTarget =
@@ -235,18 +235,15 @@ function answered({ ref, live, lastApplied, record, decision, desired: { fieldMa
 
 function fieldWrite(context: SyncContext, prepared: Ready, contender: string) {
   const { ref, live, desired, decision } = prepared;
-  const target = describeRef(ref);
   const paths = desired.plan.fields.map(({ path }) => String(path));
-  const note = [`wrote ${paths.join(", ")} of ${target}`, ...decision.warnings].join("; ");
+  const note = [`wrote ${paths.join(", ")} of ${describeRef(ref)}`, ...decision.warnings].join("; ");
   return {
     contender,
-    target,
-    live,
+    write: answered(prepared),
     decision,
     event: { reason: "Written" as const, note },
     log: { message: "wrote", paths },
     send: () => writeTarget(writeAccess(context, ref), desired, decision, live),
-    reversionIn: (written: KubeObject) => reversionIn(answered(prepared), written),
   };
 }
 

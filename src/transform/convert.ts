@@ -1,6 +1,5 @@
 /** Converts a value of a source or template to the type that the binding sets, or that the target's schema needs. */
 import type { Field } from "../api/binding.ts";
-import type { FieldPath } from "../apimachinery/field-path.ts";
 import { integerOf, isInt64, parseJson } from "../apimachinery/json.ts";
 import type { JsonValue } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
@@ -92,9 +91,6 @@ const isNumber = (value: JsonValue) => typeof value === "number" || typeof value
 
 const isInteger = (value: JsonValue) =>
   typeof value === "bigint" ? isInt64(value) : typeof value === "number" && Number.isSafeInteger(value);
-
-/** The target's schema at a path, or at a key below it; undefined if it has none there. */
-export type SchemaAt = (path: FieldPath, key?: string) => OpenApiSchema | undefined;
 
 /**
  * The type for a value without `as`: the type of the field for a text, and text for a number or boolean in a field that

@@ -17,18 +17,14 @@ const MAX_DEPTH = 100;
 const KEEPS_ALL: OpenApiSchema = { "x-kubernetes-preserve-unknown-fields": true, nullable: true };
 /** For undeclared fields: keeps texts and numbers, and empties objects. */
 const KEEPS_NO_KEY: OpenApiSchema = { type: "object", nullable: true };
+const META_FIELDS =
+  "name generateName namespace selfLink uid resourceVersion generation creationTimestamp deletionTimestamp " +
+  "deletionGracePeriodSeconds labels annotations ownerReferences finalizers managedFields";
 /** The metadata of an embedded resource has these fields, whatever its schema says. */
 const OBJECT_META: OpenApiSchema = {
   type: "object",
   nullable: true,
-  properties: Object.fromEntries(
-    (
-      "name generateName namespace selfLink uid resourceVersion generation creationTimestamp deletionTimestamp " +
-      "deletionGracePeriodSeconds labels annotations ownerReferences finalizers managedFields"
-    )
-      .split(" ")
-      .map((key) => [key, KEEPS_ALL]),
-  ),
+  properties: Object.fromEntries(META_FIELDS.split(" ").map((key) => [key, KEEPS_ALL])),
 };
 
 /**

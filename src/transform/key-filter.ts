@@ -25,10 +25,8 @@ const WRONG = {
 export function keyFilter(filter: KeyFilter, place: string, effort: Effort): (key: string) => boolean {
   const { include, exclude } = filter;
   if (include === undefined && exclude === undefined) return () => true;
-  const [included, excluded] = [
-    compiled(include, `${place}.include`, effort),
-    compiled(exclude, `${place}.exclude`, effort),
-  ];
+  const included = compiled(include, `${place}.include`, effort);
+  const excluded = compiled(exclude, `${place}.exclude`, effort);
   const isFound = (patterns: readonly Pattern[], key: string) =>
     patterns.some((pattern) => {
       const found = pattern.isFoundIn(key, effort);

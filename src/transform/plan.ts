@@ -7,7 +7,7 @@ import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/obje
 import { attemptSync, catalogue, MissingValue, Problem, throwFirst } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
 import { Budget } from "./budget.ts";
-import { convert, inferAs, notNull, type SchemaAt } from "./convert.ts";
+import { convert, inferAs, notNull } from "./convert.ts";
 import { costOf, type OnDifference, readDocument } from "./document.ts";
 import { assertNoPlaceholder, backslashWarnings, foreignExpression } from "./foreign-templates.ts";
 import { keyFilter, newFilterEffort } from "./key-filter.ts";
@@ -24,6 +24,7 @@ import {
   readField,
   textOf,
 } from "./read.ts";
+import type { SchemaAt } from "./schema-check.ts";
 import { compileTemplate } from "./template.ts";
 import { type Reference, type Sources, spell, unknownSource } from "./template-value.ts";
 

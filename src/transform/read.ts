@@ -66,10 +66,8 @@ export function readField(source: ObjectSource, path: FieldPath): SecretValue<Js
   return source.object.map((object) => {
     const value = there(path.get(object), source, `field ${path}`);
     if (!nestsDeeper(value, MAX_VALUE_LEVELS)) return value;
-    throw new Problem(
-      "InvalidValue",
-      `field ${path} of ${source.description} has more than ${MAX_VALUE_LEVELS} levels; read a field below it`,
-    );
+    const what = `field ${path} of ${source.description} has more than ${MAX_VALUE_LEVELS} levels`;
+    throw new Problem("InvalidValue", `${what}; read a field below it`);
   });
 }
 

@@ -7,9 +7,9 @@ import { firstOf } from "../apimachinery/name-list.ts";
 import type { ObjectRef } from "../apimachinery/objects.ts";
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { Problem } from "../apimachinery/problem.ts";
-import type { SchemaAt } from "./convert.ts";
 import type { Recipe } from "./plan.ts";
 import type { ReadableCopies } from "./plan-types.ts";
+import type { SchemaAt } from "./schema-check.ts";
 
 /** Suffixes after a field's own name: passwordSecretRef, configFrom. */
 const SUFFIXES = "secretref secretkeyref secretname secretkeyselector fromsecret secret ref from".split(" ");

@@ -9,7 +9,8 @@ import { below, dottedKeyHint, elementAt, elementHint, type Known, type Place, u
 import type { Plan, PlannedField } from "./plan-types.ts";
 import { brokenRule } from "./schema-rules.ts";
 
-type SchemaAt = (path: FieldPath) => OpenApiSchema | undefined;
+/** The target's schema at a path, or at a key below it; undefined if it has none there. */
+export type SchemaAt = (path: FieldPath, key?: string) => OpenApiSchema | undefined;
 
 /** `schemaWithin` finds the schema of a part of the value, and remembers no path to it. Throws Problem("InvalidPath"). */
 export function assertNotInManagedFields(
@@ -106,21 +107,19 @@ export function checkManifest(manifest: JsonObject, root: OpenApiSchema, resolve
   walk.checkWithin(walk.resolve(root), rest, "");
 }
 
-type Lookup = (path: FieldPath, key?: string) => OpenApiSchema | undefined;
-
 /** By the root of a schema. A kind with a new schema has a new root. */
-const lookups = new WeakMap<OpenApiSchema, Lookup>();
+const lookups = new WeakMap<OpenApiSchema, SchemaAt>();
 
 /**
  * Returns a function that finds the schema at a path, or at a key below it; undefined for paths that the check refuses. It remembers its
  * answers, and is the same function each time.
  */
-export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef): Lookup {
+export function schemaIn(root: OpenApiSchema, resolveRef: ResolveRef): SchemaAt {
   const before = lookups.get(root);
   if (before !== undefined) return before;
   const walk = new Walk(root, resolveRef);
   const known = new Remembered<OpenApiSchema | undefined>();
-  const lookup: Lookup = (path, key) =>
+  const lookup: SchemaAt = (path, key) =>
     known.get(key === undefined ? String(path) : `${path}\n${key}`, () => lookUp(walk, path, key));
   lookups.set(root, lookup);
   return lookup;

@@ -99,10 +99,8 @@ export class Expressions {
     const { length } = helper.takes;
     if (params.length < length || (params.length > length && !helper.repeats)) {
       const count = helper.repeats ? `${length} or more` : length;
-      throw refuse(
-        node,
-        `${name} takes ${count === 1 ? "1 argument" : `${count} arguments`}, but has ${params.length}; write {{${helper.usage}}}`,
-      );
+      const takes = `${name} takes ${count === 1 ? "1 argument" : `${count} arguments`}`;
+      throw refuse(node, `${takes}, but has ${params.length}; write {{${helper.usage}}}`);
     }
     const kinds = params.map((_, n) => helper.takes[Math.min(n, length - 1)] as ArgumentKind);
     const args = kinds.map((kind, n) => this.#argument(kind, params[n] as hbs.AST.Expression, helper, depth + 1));
@@ -232,9 +230,6 @@ function withDefault(frame: Frame, [first, second]: Evaluate[]): JsonValue {
 function missingIn(slot: Slot | undefined, sources: Sources, what: string, subject: string): Problem {
   if (slot === undefined) return new Problem("InvalidTemplate", `${subject}: there is ${what}`);
   const { description, policy } = sourceOf(slot, sources);
-  return new MissingValue(
-    "KeyNotFound",
-    `${subject}: ${plainPath(spell(slot.path))} of ${description} has ${what}`,
-    policy,
-  );
+  const message = `${subject}: ${plainPath(spell(slot.path))} of ${description} has ${what}`;
+  return new MissingValue("KeyNotFound", message, policy);
 }

@@ -226,10 +226,8 @@ function split([text, separator]: [string, string], { budget }: Call): JsonValue
 
 function join([list, separator]: [JsonValue[], string], { budget, subject }: Call): JsonValue {
   if (list.some((each) => each === null || typeof each === "object")) {
-    throw new Problem(
-      "TypeMismatch",
-      `${subject}: the list contains objects, lists or nulls, so it can't be joined; join only strings and numbers`,
-    );
+    const what = "the list contains objects, lists or nulls, so it can't be joined; join only strings and numbers";
+    throw new Problem("TypeMismatch", `${subject}: ${what}`);
   }
   const texts = list.map(String);
   budget.work(lengthOf(texts) + texts.length * separator.length, texts.length);

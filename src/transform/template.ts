@@ -193,9 +193,7 @@ function parse(text: string): hbs.AST.Program {
     }
     const isOpen = text.split("{{").length > text.split("}}").length;
     const [, line = 1, near = START] = /^Parse error on line (\d+):\n(.*)\n/.exec(message) ?? [];
-    throw new Problem(
-      "InvalidTemplate",
-      `template ${line}, near ${near === START ? near : plainPath(near)}: ${isOpen ? OPEN : `not well-formed; ${ALLOWED}`}`,
-    );
+    const where = `template ${line}, near ${near === START ? near : plainPath(near)}`;
+    throw new Problem("InvalidTemplate", `${where}: ${isOpen ? OPEN : `not well-formed; ${ALLOWED}`}`);
   }
 }

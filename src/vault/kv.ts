@@ -146,7 +146,7 @@ export class KvReader {
   async metadata(reader: VaultReader, place: KvPlace): Promise<VaultAnswer> {
     checkMount(place);
     const reply = await this.#get(reader, place, "metadata", ["metadata"]);
-    if (reply.status === 404) return this.#absent(reader, place, 2, NO_METADATA);
+    if (reply.status === 404) return this.#absent(reader, place, NO_METADATA);
     if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
     const metadata = fieldsAt(reply.json(this.#asked(place)), "data");
     const known = METADATA.filter((name) => (metadata[name] ?? null) !== null);
@@ -186,7 +186,7 @@ export class KvReader {
     if (!(version > 0)) {
       // Answers of version 2 always contain a version.
       if (reply.status === 200) throw wrongEngine(place, 1, "set kv: 1");
-      return this.#absent(reader, place, 2, "set kv: 1");
+      return this.#absent(reader, place, "set kv: 1");
     }
     const custom = customOf(metadata["custom_metadata"]);
     const isGone = reply.status === 404;
@@ -210,7 +210,7 @@ export class KvReader {
       this.#denied.set(key, this.#now() + REMEMBERED_MS);
       return undefined;
     }
-    if (reply.status === 404) return (await this.#absent(reader, place, 2, "set kv: 1")).version;
+    if (reply.status === 404) return (await this.#absent(reader, place, "set kv: 1")).version;
     if (reply.status !== 200) throw await this.#refused(reader, place, reply, "metadata");
     const metadata = fieldsAt(reply.json(this.#asked(place)), "data");
     const version = place.version ?? Number(metadata["current_version"]);
@@ -224,8 +224,8 @@ export class KvReader {
   }
 
   /** Nothing is at the path, unless the secrets engine is of another type, for which Vault answers the same. */
-  async #absent(reader: VaultReader, place: KvPlace, expected: Version, advice: string): Promise<VaultAnswer> {
-    this.#checkEngine(place, await this.#engineOf(reader, place), expected, advice);
+  async #absent(reader: VaultReader, place: KvPlace, advice: string): Promise<VaultAnswer> {
+    this.#checkEngine(place, await this.#engineOf(reader, place), 2, advice);
     return ABSENT;
   }
 

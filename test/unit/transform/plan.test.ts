@@ -4,9 +4,9 @@ import fc from "fast-check";
 import type { Field } from "../../../src/api/binding.ts";
 import type { OpenApiSchema } from "../../../src/apimachinery/openapi.ts";
 import { attemptSync, type MissingPolicy, Problem } from "../../../src/apimachinery/problem.ts";
-import type { SchemaAt } from "../../../src/transform/convert.ts";
 import type { LiveSource } from "../../../src/transform/live-source.ts";
 import { checkFields, missingOf, planTarget } from "../../../src/transform/plan.ts";
+import type { SchemaAt } from "../../../src/transform/schema-check.ts";
 import { absent, object, secret } from "./sources.ts";
 
 const SECRET = "hunter2-s3cr3t";
