@@ -299,9 +299,8 @@ function assertApart(fields: readonly Located[]): void {
   fields.forEach(({ path, place }, position) => {
     for (const other of fields.slice(0, position)) {
       if (place.missing ?? other.place.missing) continue;
-      if (place.at.startsWith(other.place.at) || other.place.at.startsWith(place.at)) {
+      if (place.at.startsWith(other.place.at) || other.place.at.startsWith(place.at))
         throw new Problem("InvalidBinding", `${other.path} and ${path} lead to the same field; write each field once`);
-      }
     }
   });
 }

@@ -41,12 +41,10 @@ export function parseText(
   const parsed = language === "yaml" ? undefined : attempt(() => parseJson(text));
   if (parsed !== undefined) return bounded(parsed.value, subject);
   if (language !== "json") {
-    if (text.length > MAX_YAML_CHARACTERS) {
+    if (text.length > MAX_YAML_CHARACTERS)
       throw new Problem("InvalidValue", `${subject} is YAML of more than ${MAX_YAML_CHARACTERS / 1024} KiB; use JSON`);
-    }
-    if (yamlParts(text) > MAX_YAML_PARTS) {
+    if (yamlParts(text) > MAX_YAML_PARTS)
       throw new Problem("InvalidValue", `${subject} is YAML of more than ${MAX_YAML_PARTS} lines and parts; use JSON`);
-    }
     const document = attempt(() => fromYaml(text))?.value;
     if (document !== undefined) {
       const { hasMergeKey, line } = look(document, text);

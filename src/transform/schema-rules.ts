@@ -105,16 +105,13 @@ function brokenByText(schema: OpenApiSchema, text: string, effort: Effort): stri
 
 function brokenByNumber(schema: OpenApiSchema, value: number | bigint): string | undefined {
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, format } = schema;
-  if (minimum !== undefined && (value < minimum || (exclusiveMinimum && value <= minimum))) {
+  if (minimum !== undefined && (value < minimum || (exclusiveMinimum && value <= minimum)))
     return `must be ${exclusiveMinimum ? "more than" : "at least"} ${minimum}`;
-  }
-  if (maximum !== undefined && (value > maximum || (exclusiveMaximum && value >= maximum))) {
+  if (maximum !== undefined && (value > maximum || (exclusiveMaximum && value >= maximum)))
     return `must be ${exclusiveMaximum ? "less than" : "at most"} ${maximum}`;
-  }
   const bits = format === "int32" ? 32 : schema.type === "integer" ? 64 : undefined;
-  if (bits !== undefined && Number.isInteger(Number(value)) && BigInt.asIntN(bits, BigInt(value)) !== BigInt(value)) {
+  if (bits !== undefined && Number.isInteger(Number(value)) && BigInt.asIntN(bits, BigInt(value)) !== BigInt(value))
     return `must be an integer of ${bits} bits`;
-  }
   const isWhole = Number.isSafeInteger(multipleOf) && Number.isInteger(Number(value));
   if (isWhole && multipleOf && BigInt(value) % BigInt(multipleOf) !== 0n) return `must be a multiple of ${multipleOf}`;
   return undefined;

@@ -142,9 +142,8 @@ export class Template {
   #statement(node: hbs.AST.Statement, depth: number): Evaluate<string> {
     if (node.type === "CommentStatement") return () => "";
     if (node.type === "ContentStatement") return put(() => (node as hbs.AST.ContentStatement).value);
-    if (node.type === "MustacheStatement") {
+    if (node.type === "MustacheStatement")
       return put(asText(this.#expressions.mustache(node as hbs.AST.MustacheStatement), positionOf(node)));
-    }
     if (node.type === "BlockStatement") return this.#block(node as hbs.AST.BlockStatement, depth);
     throw refuse(node, `${node.type.replace(/(Statement|Block)+$/, "").toLowerCase()}s are not allowed`);
   }
@@ -180,9 +179,8 @@ function put<T extends JsonValue>(part: Evaluate<T>): Evaluate<T> {
 const OPEN = "not well-formed, because a {{ has no }}; close it, as in {{source.key}}, or write \\{{ for the text {{";
 
 function parse(text: string): hbs.AST.Program {
-  if (nestingOf(text) > MAX_NESTING) {
+  if (nestingOf(text) > MAX_NESTING)
     throw new Problem("InvalidTemplate", `calls or blocks of the template are nested too deep; ${ALLOWED}`);
-  }
   try {
     return handlebars.parse(text);
   } catch (error) {

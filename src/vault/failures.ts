@@ -80,16 +80,12 @@ export function refused(reply: Refusal, { place, server }: Asked): Problem {
   if (status === 403) return of("VaultDenied", "Vault denies access; check the policies of the login");
   if (status === 429)
     return of("VaultThrottled", `${server.host} limits requests; increase its quota, or increase refresh`);
-  if (status === 503 && reply.says(/\bsealed\b/i)) {
-    return of("VaultSealed", `${server.host} is sealed; unseal it`);
-  }
+  if (status === 503 && reply.says(/\bsealed\b/i)) return of("VaultSealed", `${server.host} is sealed; unseal it`);
   if (status === 472) return unavailable("is a disaster recovery secondary; set address to the primary");
-  if (status === 473 || reply.says(/active cluster node not found|standby/i)) {
+  if (status === 473 || reply.says(/active cluster node not found|standby/i))
     return unavailable("is a standby without an active server; check that the cluster has an active server");
-  }
-  if (status === 404 || status === 405) {
+  if (status === 404 || status === 405)
     return unavailable(`has no such operation (status ${status}); check the mount, and that the server is Vault`);
-  }
   if (status >= 500) return unavailable(`answered with status ${status}; check the log of the server`);
   return unavailable(`did not accept the request (status ${status}); check the mount, the path and the namespace`);
 }

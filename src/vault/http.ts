@@ -8,7 +8,7 @@ import { createSecureContext, type SecureContext } from "node:tls";
 import { Agent, buildConnector, type Dispatcher } from "undici";
 import { retryAfterMs } from "../apimachinery/duration.ts";
 import { isObject, parseJson } from "../apimachinery/json.ts";
-import { BoundedMap } from "../apimachinery/maps.ts";
+import { BoundedMap, getOrInsert } from "../apimachinery/maps.ts";
 import type { JsonObject } from "../apimachinery/objects.ts";
 import { Problem } from "../apimachinery/problem.ts";
 import { SecretValue } from "../apimachinery/secret-value.ts";
@@ -34,27 +34,16 @@ export function fairLookups(resolve: (host: string) => ReturnType<Resolve>): Res
     new Promise((found, failed) => {
       turns.take(namespaceOf(key), key, host, () => begin(host).then(found, failed));
     });
-  const begin = (host: string) => {
-    const known = begun.get(host);
-    if (known !== undefined) return known;
-    const found = resolve(host).finally(() => begun.delete(host));
-    begun.set(host, found);
-    return found;
-  };
+  const begin = (host: string) => getOrInsert(begun, host, () => resolve(host).finally(() => begun.delete(host)));
   return (host, key) => {
     const id = JSON.stringify([key, host]);
     const known = asked.get(id);
     if (known !== undefined) return known;
     const found = ends.get(key)?.then(() => inTurn(host, key)) ?? inTurn(host, key);
-    const end = found
-      .then(
-        () => {},
-        () => {},
-      )
-      .then(() => {
-        asked.delete(id);
-        if (ends.get(key) === end) ends.delete(key);
-      });
+    const end = Promise.allSettled([found]).then(() => {
+      asked.delete(id);
+      if (ends.get(key) === end) ends.delete(key);
+    });
     asked.set(id, found);
     ends.set(key, end);
     return found;

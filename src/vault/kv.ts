@@ -74,9 +74,8 @@ function textsOf(
   place: string,
 ): Map<string, string> {
   const text = answer.reveal();
-  if (isTooDeep(text)) {
+  if (isTooDeep(text))
     throw new Problem("TooDeep", { at: [place], what: `a value has too many levels; nest fewer objects and lists` });
-  }
   const parsed: JsonValue = JSON.parse(text, spelled as (key: string, value: unknown) => unknown);
   const found = isObject(parsed) ? pick(parsed) : undefined;
   const entries = isObject(found) ? Object.entries(found) : [];

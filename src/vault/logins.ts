@@ -245,9 +245,7 @@ class Login {
 
   #revoke({ isRevocable, token }: Held): void {
     if (!isRevocable) return;
-    const revoked = this.#authenticator.revoke(this.principal, token).finally(() => this.#revocations.delete(revoked));
-    revoked.catch(() => {});
-    this.#revocations.add(revoked);
+    keepUntilEnd(this.#revocations, this.#authenticator.revoke(this.principal, token));
   }
 }
 
@@ -319,7 +317,7 @@ export class Logins {
   /** Revokes all tokens of logins. No login is possible after that. */
   async end(): Promise<void> {
     this.#isEnded = true;
-    for (const login of this.#logins.values()) this.#ending(login.end());
+    for (const login of this.#logins.values()) keepUntilEnd(this.#endings, login.end());
     this.#logins.clear();
     await Promise.all(this.#endings);
   }
@@ -334,15 +332,16 @@ export class Logins {
     for (const [key, login] of this.#logins) if (login.isIdle) this.#logins.delete(key);
     const login = new Login(principal, this.#authenticator, this.#services, (ended) => {
       this.#logins.delete(principal.key);
-      this.#ending(ended);
+      keepUntilEnd(this.#endings, ended);
     });
     this.#logins.set(principal.key, login);
     return login;
   }
+}
 
-  #ending(ended: Promise<void>): void {
-    const ending = ended.finally(() => this.#endings.delete(ending));
-    ending.catch(() => {});
-    this.#endings.add(ending);
-  }
+/** Keeps running work, so that others can wait for it. */
+function keepUntilEnd(running: Set<Promise<void>>, work: Promise<void>): void {
+  const ending = work.finally(() => running.delete(ending));
+  ending.catch(() => {});
+  running.add(ending);
 }
