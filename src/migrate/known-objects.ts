@@ -44,10 +44,14 @@ export class KnownObjects {
     return this.#kinds;
   }
 
-  /** Whether the kinds of the group are known: those of Kubernetes, and those of CRDs in the files. */
-  knowsGroup(apiVersion: string): boolean {
+  /** Whether objects of the kind have a namespace. Undefined for a group that is not of Kubernetes, if no file has a CRD of it. */
+  isNamespaced(apiVersion: string, kind: string): boolean | undefined {
     const { group } = parseApiVersion(apiVersion);
-    return !group.includes(".") || this.all.some((each) => isCrd(each) && fieldsAt(each, "spec")["group"] === group);
+    const isKnown =
+      !group.includes(".") ||
+      group.endsWith(".k8s.io") ||
+      this.all.some((each) => isCrd(each) && fieldsAt(each, "spec")["group"] === group);
+    return isKnown ? this.kinds.resourceOf(apiVersion, kind).namespaced : undefined;
   }
 
   /** Undefined if it is not known. Then it is one of `missing`. */

@@ -86,9 +86,8 @@ function targetOf(target: Tracked, namespace: string, results: Results): JsonObj
   return compact({ apiVersion, kind, ...(isNamed ? { name } : { selector }), namespace: isOwn ? undefined : text });
 }
 
-/** Custom resources may be cluster-scoped, if no CRD says something else. */
 const isNamespaced = ({ known }: Results, apiVersion: string, kind: string): boolean =>
-  !known.knowsGroup(apiVersion) || known.kinds.resourceOf(apiVersion, kind).namespaced;
+  known.isNamespaced(apiVersion, kind) ?? true;
 
 /** The rule is about the written objects, and reads Secrets when they are admitted. */
 function fromContext(input: Input, rule: Tracked, matches: readonly Match[], results: Results): void {

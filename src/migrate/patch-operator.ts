@@ -1,7 +1,7 @@
 /** Converts Patches and annotations of the patch-operator to bindings. Pure. */
 import { fieldsAt } from "../apimachinery/fields.ts";
 import { sameJson } from "../apimachinery/json.ts";
-import { type JsonObject, parseApiVersion } from "../apimachinery/objects.ts";
+import type { JsonObject } from "../apimachinery/objects.ts";
 import { apiValue, dataKeyOf, NotTranslated, type ObjectLookup, type Resolve, reference } from "./go-expression.ts";
 import { translate } from "./go-template.ts";
 import type { DataObject, KnownObjects } from "./known-objects.ts";
@@ -48,12 +48,6 @@ function convertPatches(input: Input, known: KnownObjects, output: Output): void
   if (single.exists) convert(single, input.name);
   for (const [name, patch] of patches)
     convert(patch, patches.length === 1 && name === input.name ? name : `${input.name}-${name}`);
-}
-
-/** Whether objects of the kind have a namespace. Undefined if no file has the CRD. */
-function isNamespaced(known: KnownObjects, apiVersion: string, kind: string): boolean | undefined {
-  const isKnown = known.knowsGroup(apiVersion) || parseApiVersion(apiVersion).group.endsWith(".k8s.io");
-  return isKnown ? known.kinds.resourceOf(apiVersion, kind).namespaced : undefined;
 }
 
 function convertPatch(
@@ -117,7 +111,7 @@ function targetOf(ref: Tracked, input: Input, known: KnownObjects): JsonObject {
       "a target selects objects by names and labels only; write a BindingComposition, which selects by annotations",
   });
   const selector = labelSelectorOf(ref.field("labelSelector"));
-  const scope = isNamespaced(known, apiVersion, kind);
+  const scope = known.isNamespaced(apiVersion, kind);
   if (scope === undefined && namespace === undefined) ref.field("kind").lose(unknownScope(kind));
   const everywhere = namespace === undefined && scope === true ? { names: ["*"] } : undefined;
   return compact({
@@ -177,7 +171,7 @@ function sourceIn(
   known: KnownObjects,
   granted: DataObject[],
 ): JsonObject | undefined {
-  const scope = isNamespaced(known, apiVersion, kind);
+  const scope = known.isNamespaced(apiVersion, kind);
   const isOther = namespace !== "" && namespace !== own && scope !== false;
   if (isData(apiVersion, kind)) {
     const object = { kind, namespace: namespace === "" ? own : namespace, name };
@@ -241,7 +235,7 @@ function convertAnnotation(input: Input, known: KnownObjects, output: Output): v
     },
   );
   const fields = fieldsFor(type, template, resolve, apiVersion);
-  const scope = named !== undefined || (input.namespace !== "" && isNamespaced(known, apiVersion, kind));
+  const scope = named !== undefined || (input.namespace !== "" && known.isNamespaced(apiVersion, kind));
   if (scope === undefined) root.field("kind").lose(unknownScope(kind));
   const ofSecrets = looked.map(({ object }) => object.namespace).find((each) => each !== "");
   const namespace = scope === true ? (named ?? known.namespace) : (ofSecrets ?? known.namespace);

@@ -593,6 +593,11 @@ describe("a migration from Kyverno", () => {
       ["a", { selector: { exceptNames: ["x"] } }],
       ["b", { selector: { exceptNames: ["x"] } }],
     ]);
+    // Of Kubernetes, and without a namespace.
+    const classes = { kinds: ["networking.k8s.io/v1/IngressClass"], names: ["main"] };
+    assert.deepEqual(targetsOf(grafana(classes, fixed, { names: ["x"] })), [
+      ["platform", { selector: { names: ["main"] } }],
+    ]);
     const everywhere = grafana({}, own, { names: ["x"] });
     assert.deepEqual([everywhere.converted.length, everywhere.lost.length], [0, 1]);
   });
