@@ -26,7 +26,7 @@ export function withDefaults(schema: OpenApiSchema, value: JsonValue): JsonValue
 
 /** The paths of all required fields that are missing, such as `spec.sources[0].secret.name`. */
 export function missingFields(schema: OpenApiSchema, value: JsonValue, path = ""): string[] {
-  return [...valuesIn(schema, value, path)].flatMap(({ schema: { required = [] }, value: object, path: at }) =>
+  return valuesIn(schema, value, path).flatMap(({ schema: { required = [] }, value: object, path: at }) =>
     isObject(object) ? required.filter((key) => !Object.hasOwn(object, key)).map((key) => pathBelow(at, key)) : [],
   );
 }
@@ -42,7 +42,7 @@ interface WrongChoice {
  * merged by keys. Ignores other forms of `oneOf`.
  */
 export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoice[] {
-  return [...valuesIn(schema, value)].flatMap(({ schema: { properties = {}, ...own }, value: object, path }) => {
+  return valuesIn(schema, value).flatMap(({ schema: { properties = {}, ...own }, value: object, path }) => {
     if (!isObject(object)) return [];
     const { oneOf = [], minProperties = 0 } = own;
     const choices = oneOf.flatMap(({ required = [] }) => required);
@@ -81,20 +81,22 @@ export interface SchemaTree<S> {
 }
 
 /** Each value in a value that has a schema, with the schema, from the outermost. */
-export function* valuesIn<S extends SchemaTree<S>>(
+export function valuesIn<S extends SchemaTree<S>>(
   schema: S,
   value: JsonValue,
   path = "",
-): Generator<{ schema: S; value: JsonValue; path: string }> {
-  yield { schema, value, path };
+  found: { schema: S; value: JsonValue; path: string }[] = [],
+): readonly { schema: S; value: JsonValue; path: string }[] {
+  found.push({ schema, value, path });
   const { properties = {}, items, additionalProperties: others } = schema;
   if (Array.isArray(value)) {
-    if (items !== undefined) for (const [at, each] of value.entries()) yield* valuesIn(items, each, `${path}[${at}]`);
+    if (items !== undefined) for (const [at, each] of value.entries()) valuesIn(items, each, `${path}[${at}]`, found);
   } else if (isObject(value))
     for (const [key, each] of Object.entries(value)) {
       const below = Object.hasOwn(properties, key) ? properties[key] : others;
-      if (typeof below === "object") yield* valuesIn<S>(below, each, pathBelow(path, key));
+      if (typeof below === "object") valuesIn<S>(below, each, pathBelow(path, key), found);
     }
+  return found;
 }
 
 const pathBelow = (path: string, key: string) => (path === "" ? key : `${path}.${key}`);

@@ -307,12 +307,10 @@ function namedIn({ metadata, spec }: StoredBinding, resolved: Claimant["resolved
 /** Compares each pair of objects once. */
 function eachOnce<T extends object, R>(compare: (a: T, b: T) => R): (a: T, b: T) => R {
   const known = new Map<T, Map<T, R>>();
-  return (a, b) =>
-    getOrInsert(
-      getOrInsert(known, a, () => new Map<T, R>()),
-      b,
-      () => compare(a, b),
-    );
+  return (a, b) => {
+    const those = getOrInsert(known, a, () => new Map<T, R>());
+    return getOrInsert(those, b, () => compare(a, b));
+  };
 }
 
 function isSameTargets(known: readonly ResolvedTarget[], now: readonly ResolvedTarget[]): boolean {

@@ -255,6 +255,8 @@ export class Streams {
         if (news !== "none") notifyOf(stream, key, after, before, news);
       },
       stateChanged: (state) => {
+        // A closed stream has given its slot to others.
+        if (this.#streams.get(stream.key) !== stream) return;
         if (stream.held !== undefined) this.#events.opened(stream);
         stream.held = undefined;
         this.#opened(stream);

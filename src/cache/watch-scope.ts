@@ -66,7 +66,7 @@ export class WatchScopes {
   /** The number of subscribers of each group. A decision is kept while there are any. */
   readonly #members = new Counts();
   /** Whether an identity may watch a kind, or one name of it, in all namespaces. */
-  readonly #everywhere = new Answers<string, boolean>(MAX_EVERYWHERE);
+  readonly #everywhere = new Answers<string, boolean>(MAX_EVERYWHERE, EVERYWHERE_LIVES_MS);
   #stopped = false;
 
   /** An installation for one namespace opens no wider streams, even for identities that may have them. */
@@ -89,12 +89,15 @@ export class WatchScopes {
 
   /** Returns how wide a stream may be, or why there may be none. */
   async of(dependency: Subscription): Promise<WatchScope | ApiError> {
-    const known = this.#decisions.get(groupKey(dependency));
+    const key = groupKey(dependency);
+    const known = this.#decisions.get(key);
     const decision = await (known?.decision ?? this.#note(dependency));
     const { scope, names, refused } = decision;
     if (refused === undefined && !isDenied(names, dependency)) return scope;
-    // Permissions may have been granted since.
-    if (known !== undefined && this.reconsider(dependency, REVIEW_AGAIN_MS)) return this.of(dependency);
+    // Permissions may have been granted since. Another subscriber of the group may have asked again already.
+    const isReplaced = () => this.#decisions.has(key) && this.#decisions.get(key) !== known;
+    if (known !== undefined && (this.reconsider(dependency, REVIEW_AGAIN_MS) || isReplaced()))
+      return this.of(dependency);
     if (refused !== undefined) return refused;
     decision.denied ??= forbiddenStream(dependency);
     return decision.denied;
@@ -172,7 +175,7 @@ export class WatchScopes {
     return { scope };
   }
 
-  /** Like `#namesOf`. No older answer denies a stream, because permissions may have been granted since. */
+  /** Like `#namesOf`. No older answer denies a stream, because permissions may have been granted since, unless reviews are slow. */
   async #streamNames(dependency: Subscription): Promise<Names | undefined> {
     const known = await this.#namesOf(dependency, STREAM_VERBS);
     const place = placeOf(dependency);

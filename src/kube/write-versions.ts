@@ -161,7 +161,7 @@ export class WriteVersions {
   readonly #schemas: Pick<Schemas, "of" | "addressesIn">;
   readonly #mayReadCrds: boolean;
   readonly #crds = new Answers<string, Answer>(MAX_KNOWN);
-  /** The last answers that arrived. */
+  /** The last CRD that was found for each path, whether its answer counts or not: while its generation stays, it need not be read whole. */
   readonly #last = new BoundedMap<string, Answer>(MAX_KNOWN);
   readonly #published = new BoundedMap<string, Published>(MAX_KNOWN);
 

@@ -113,7 +113,7 @@ export class PermissionAdvice {
   readonly #budget = new ReviewBudget();
   readonly #answers = new LackingAnswers();
   /** Whether a namespace has the account `inlay`. */
-  readonly #accounts = new Answers<string, boolean>(MAX_ACCOUNTS);
+  readonly #accounts = new Answers<string, boolean>(MAX_ACCOUNTS, ACCOUNT_FRESH_MS);
 
   constructor(services: Services) {
     this.#services = services;

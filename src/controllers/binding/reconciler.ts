@@ -53,7 +53,10 @@ export class Reconciler {
     this.#permissions = new PermissionAdvice(deps);
     this.#observer = new Observer(deps, rollouts);
     this.#reporter = new Reporter(deps, this.#status, this.#permissions, this.results);
-    this.#unprocessed = new UnprocessedBindings(deps, this.#status, (key) => this.#stop(key));
+    this.#unprocessed = new UnprocessedBindings(deps, this.#status, {
+      forget: (key) => this.#forgetResults(key),
+      stop: (key) => this.#stop(key),
+    });
   }
 
   /** Records a binding that no longer exists. The caller requeues its key. */
@@ -105,7 +108,8 @@ export class Reconciler {
     const upToDate = this.#upToDate(observation);
     if (upToDate !== undefined) return upToDate;
 
-    const inputs = await this.#readSources(observation);
+    const account = await this.#permissions.account(actor, observation.observed.account);
+    const inputs = await this.#readSources({ ...observation, observed: { ...observation.observed, account } });
     const { context, targets } = inputs;
     const released = await releaseRemovedTargets(context, targets.recorded);
     const before = await syncTargets(inputs, targets.before, [...targets.after, ...released]);
@@ -142,7 +146,6 @@ export class Reconciler {
     const { cpu, client, versions } = this.#deps;
     const { key, binding, actor, compiled, observed, rollout } = observation;
     const { namespace = "" } = binding.metadata;
-    const account = await this.#permissions.account(actor, observed.account);
     const targets = targetsOf(binding, observed);
     const all = [...targets.before, ...targets.after];
     const known = await cpu.steps(namespace, this.results.resultsOf(key, observed, all));
@@ -156,7 +159,7 @@ export class Reconciler {
       deps: this.#deps,
       binding,
       identity: actor.as.identity,
-      account,
+      account: observed.account,
       retained: [],
       seenVersion: observed.seenVersion,
       lastApplied: (target, ref) => {
@@ -199,9 +202,13 @@ export class Reconciler {
 
   /** Ends everything that goes on for a binding that still exists. Returns the status of its rollout that is not written yet. */
   #stop(key: string): RolloutStatus | undefined {
-    this.results.forget(key);
     this.#reporter.forget(key);
     this.#observer.stop(key);
+    return this.#forgetResults(key);
+  }
+
+  #forgetResults(key: string): RolloutStatus | undefined {
+    this.results.forget(key);
     return this.#rollouts.forget(key);
   }
 

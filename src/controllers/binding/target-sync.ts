@@ -79,7 +79,7 @@ async function prepare(
 ): Promise<Step> {
   const result = known.get(target);
   if (result !== undefined) return { record: target.record, result };
-  const blocked = context.account ?? observed.problemOf(target.ref) ?? held;
+  const blocked = observed.account ?? observed.problemOf(target.ref) ?? held;
   const deferred = blocked === undefined ? await deferToCompetingBinding(context, target) : undefined;
   return deferred ?? prepareTarget(context, target, sources, blocked);
 }

@@ -1,6 +1,6 @@
 /**
- * Bindings that Inlay does not process: suspended, refused, too large to be kept, being deleted, or gone. Nothing is written for them. Their
- * watches end, and changes in the meantime are noticed when they are processed again.
+ * Bindings that Inlay does not process: suspended, refused, too large to be kept, being deleted, or gone. Nothing is written for them, and
+ * what they wrote stays or is released.
  */
 import { FINALIZER, type SecretBinding, type StoredBinding } from "../../api/binding.ts";
 import type { RolloutStatus } from "../../api/rollout.ts";
@@ -26,29 +26,35 @@ const whileReading = (namespace: string): WorkResult => ({ retry: "after", ms: 2
 
 const isHeld = ({ metadata }: SecretBinding): boolean => metadata.finalizers?.includes(FINALIZER) === true;
 
+/** What goes on for a binding. Both return the status of its rollout that is not written yet. */
+interface Running {
+  /** Forgets its results and its rollout. Its watches go on. */
+  forget(key: string): RolloutStatus | undefined;
+  /** Ends its watches too. */
+  stop(key: string): RolloutStatus | undefined;
+}
+
 export class UnprocessedBindings {
   readonly #deps: BindingDependencies;
   readonly #status: BindingStatusWriter;
-  /** Ends everything that goes on for a binding. Returns the status of its rollout that is not written yet. */
-  readonly #stop: (key: string) => RolloutStatus | undefined;
+  readonly #running: Running;
   readonly deletions: Deletions;
   /** The namespaces of which a whole binding is in memory for a moment. */
   readonly #reading = new Set<string>();
 
-  constructor(
-    deps: BindingDependencies,
-    status: BindingStatusWriter,
-    stop: (key: string) => RolloutStatus | undefined,
-  ) {
+  constructor(deps: BindingDependencies, status: BindingStatusWriter, running: Running) {
     this.#deps = deps;
     this.#status = status;
-    this.#stop = stop;
+    this.#running = running;
     this.deletions = new Deletions((...deletion) => releaseDeletedBinding(deps, ...deletion));
   }
 
-  /** For a binding that is suspended or refused: `verdict` says why. */
+  /**
+   * For a binding that is suspended or refused: `verdict` says why. Its watches end, and changes in the meantime are noticed when it is
+   * processed again.
+   */
   async hold(key: string, binding: SecretBinding, verdict: Verdict): Promise<WorkResult> {
-    const deferred = this.#stop(key);
+    const deferred = this.#running.stop(key);
     const held = await this.#status.setFinalizer(binding, ownsAnything(binding.status?.targets ?? []));
     const rollout = deferred && rolloutOf({ status: deferred, workloads: deferred.pending?.workloads?.length ?? 0 });
     const now = new Date();
@@ -70,7 +76,7 @@ export class UnprocessedBindings {
         // The watch requeues a binding that has changed since.
         return bindings.restore(whole) ? AT_ONCE : DONE;
       });
-    this.#stop(key);
+    this.#running.stop(key);
     const verdict = refused(tooLarge(excess, installation.limits));
     const now = new Date();
     const isReported = isSameStatus(stub.status, heldStatus(stub, verdict, now, undefined, incomplete(stub)));
@@ -85,7 +91,7 @@ export class UnprocessedBindings {
   /** Releases what a binding wrote, and then removes its finalizer. `whole` is the binding itself, if only its stub is kept. */
   async delete(key: string, binding: SecretBinding, whole = binding): Promise<WorkResult> {
     if (!isHeld(binding)) return DONE;
-    this.#stop(key);
+    this.#running.forget(key);
     const { records, problem } = await this.deletions.releaseHeld(binding, whole);
     let last = whole;
     if (problem !== undefined) {

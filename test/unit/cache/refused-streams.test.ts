@@ -70,12 +70,14 @@ describe("a subscription that is refused", () => {
     api.rights.add(`${ACCOUNT} registry/secrets bucket`);
     await observe("a", named(SECRETS, "bucket"));
     await seconds(2);
-    api.rules.set(PLACE, rules(["secrets", "bucket", "other"], ["configmaps", "c"]));
-    api.rights.add(`${ACCOUNT} registry/secrets other`).add(`${ACCOUNT} registry/configmaps c`);
-    await observe("b", named(CONFIGMAPS, "c"), named(SECRETS, "other"));
+    api.rules.set(PLACE, rules(["secrets", "bucket", "other", "third"], ["configmaps", "c"]));
+    for (const each of ["secrets other", "secrets third", "configmaps c"])
+      api.rights.add(`${ACCOUNT} registry/${each}`);
+    const later = [named(CONFIGMAPS, "c"), named(SECRETS, "other"), named(SECRETS, "third")];
+    await observe("b", ...later);
     assert.deepEqual(
-      [named(CONFIGMAPS, "c"), named(SECRETS, "other")].map((each) => phaseOf("b", each)),
-      ["synced", "synced"],
+      later.map((each) => phaseOf("b", each)),
+      ["synced", "synced", "synced"],
     );
     const [bucketsOf, allOf] = [
       { identity: ACCOUNT, resource: SECRETS, namespace: "registry", labels: "", names: undefined },

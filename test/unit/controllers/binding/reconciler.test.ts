@@ -12,10 +12,10 @@ import type { ProducedBy } from "../../../../src/sources/grant-rules.ts";
 import type { WorkResult } from "../../../../src/workqueue/work-queue.ts";
 import type { FakeCluster, ReconcileDependencies } from "../../cluster.ts";
 import { placeOf } from "../../informers.ts";
-import { targetOf } from "../../objects.ts";
+import { dependentOf, rolloutSpecOf, targetOf } from "../../objects.ts";
 import { BUCKET, KEY } from "../../observed-state.ts";
 import { ReconcilerFixture, SECOND } from "../../reconciler.ts";
-import { HARBOR } from "../../resources.ts";
+import { DEPLOYMENTS, HARBOR, SECRETS } from "../../resources.ts";
 
 const READ_SOURCE = "inlay get secrets/bucket";
 const read = (name = "harbor") => `inlay get harborclusters/${name}`;
@@ -466,6 +466,27 @@ describe("a reconcile", () => {
       assert.deepEqual([specOf(), loop.ready], [{ key: "old" }, ["True", "Synced"]]);
       assert.ok(!cluster.takeRequests().includes(write()));
     });
+  });
+
+  it("says once why the account can't be used, also for the rollout, and names the account that exists", async () => {
+    const { discovery } = cluster.dependencies();
+    const byKind = async (_: string, kind: string) => (kind === "Deployment" ? DEPLOYMENTS : HARBOR.resource);
+    loop.restart({ discovery: { ...discovery, byKind } });
+    const bytes = (text: string) => Buffer.from(text).toString("base64");
+    const key = { resource: SECRETS, namespace: "inlay-system", name: "inlay-digest-key" };
+    cluster.put(key, { data: { primary: bytes("one"), one: bytes("0".repeat(32)) } });
+    const core = { uid: "uid-core", resourceVersion: "5", generation: 1, workload: dependentOf({}).workload };
+    cluster.informers.objects.set("registry/deployments/core", core);
+    const targets = [{ apiVersion: "apps/v1", kind: "Deployment", name: "core" }];
+    loop.edit({ serviceAccountName: "rotator", rollout: rolloutSpecOf({ targets }) });
+    await loop.reconcile();
+    assert.deepEqual(
+      loop.status.problems?.map(({ reason }) => reason),
+      ["ServiceAccountNotFound"],
+    );
+    assert.match(loop.status.problems?.[0]?.message ?? "", /inlay exists: set serviceAccountName to inlay, or /);
+    const rolledOut = loop.status.conditions?.find(({ type }) => type === "RolledOut");
+    assert.equal(rolledOut?.message, "see the condition Ready");
   });
 
   describe("that does nothing", () => {
