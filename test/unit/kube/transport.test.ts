@@ -404,15 +404,19 @@ describe("the transport", () => {
     });
 
     it("that does not begin fails at its deadline, and the next one uses a new connection", async () => {
+      const line: typeof server.answer = (stream) => {
+        stream.respond({ ":status": 200 });
+        stream.end("x\n");
+      };
+      // Opens the connection, which may take longer than the deadline.
+      server.answer = line;
+      await collect(transport.lines(get(), never, nothing, unread));
       server.answer = nothing;
       await assert.rejects(collect(transport.lines(get({ deadlineMs: 150 }), never, nothing, unread)), {
         reason: "DeadlineExceeded",
       });
       const { connections } = server;
-      server.answer = (stream) => {
-        stream.respond({ ":status": 200 });
-        stream.end("x\n");
-      };
+      server.answer = line;
       assert.deepEqual(await collect(transport.lines(get(), never, nothing, unread)), ["x"]);
       assert.equal(server.connections, connections + 1);
     });
