@@ -2,7 +2,6 @@
  * Matches elements of lists with their names in fieldsV1, by an index: comparing each with each takes minutes for
  * thousands.
  */
-
 import { type ElementCondition, inOrder } from "../apimachinery/field-path.ts";
 import { isObject, parseJson, stringifyJson } from "../apimachinery/json.ts";
 import { getOrInsert, oncePerObject } from "../apimachinery/maps.ts";

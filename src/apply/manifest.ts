@@ -92,6 +92,7 @@ export function decideWhole(
   shape: TargetShape,
 ): { write: boolean; takenBy: string[] } {
   const { fieldManager } = whole.creator;
+  // Searches in it are remembered from now on.
   settled(live);
   // By any operation: a POST is an Update in managedFields.
   const ours = ownEntries(live, fieldManager);

@@ -27,9 +27,8 @@ export function syncCommand(): Command {
 }
 
 async function run(object: NamedObject, { wait, timeout, ...flags }: SyncFlags): Promise<void> {
-  const [{ sync }, { conditionText }, { textOf }] = await Promise.all([
+  const [{ sync }, { conditionText, textOf }] = await Promise.all([
     import("../actions/sync.ts"),
-    import("../actions/object.ts"),
     import("../actions/object.ts"),
   ]);
   const synced = await show(

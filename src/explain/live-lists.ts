@@ -2,7 +2,6 @@
  * Answers what the watches of the controller would show, by lists that are requested once. Code that reads a watch runs again until it needs
  * no further list.
  */
-
 import { nameMatcher } from "../apimachinery/glob.ts";
 import { getOrInsert } from "../apimachinery/maps.ts";
 import { apiVersionOf, type KubeObject } from "../apimachinery/objects.ts";

@@ -191,11 +191,14 @@ export async function listedKind(transport: RequestSender, resource: Resource): 
 
 const OPTIONAL_MISSING_LIVES_MS = 60_000;
 
+/** Undefined while the cluster does not serve the kind. */
+export type OptionalKind = () => Promise<Resource | undefined>;
+
 /** Finds a kind that most clusters lack. While it is missing, asks once a minute. */
 export function optionalKind(
   discovery: Pick<Discovery, "byKind">,
   { apiVersion, kind }: Pick<KubeObject, "apiVersion" | "kind">,
-): () => Promise<Resource | undefined> {
+): OptionalKind {
   let missingUntil = Number.NEGATIVE_INFINITY;
   return async () => {
     if (performance.now() < missingUntil) return undefined;

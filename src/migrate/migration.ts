@@ -97,11 +97,11 @@ export class Output {
     notes: readonly string[] = [],
   ): void {
     const nameAt = (number: number) => (number === 1 ? metadata.name : `${metadata.name}-${number}`);
-    const keyOf = (number: number) => `${kind} ${String(metadata["namespace"])}/${nameAt(number)}`;
-    let number = this.#numbers.get(keyOf(1)) ?? 1;
-    while (this.#taken.has(keyOf(number))) number++;
-    this.#numbers.set(keyOf(1), number);
-    this.#taken.add(keyOf(number));
+    const numbered = (number: number) => `${kind} ${String(metadata["namespace"])}/${nameAt(number)}`;
+    let number = this.#numbers.get(numbered(1)) ?? 1;
+    while (this.#taken.has(numbered(number))) number++;
+    this.#numbers.set(numbered(1), number);
+    this.#taken.add(numbered(number));
     this.#drafts.push({
       inputs: from,
       notes: notes.map(plain),

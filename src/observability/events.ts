@@ -2,7 +2,6 @@
  * Writes Kubernetes events about bindings, which `kubectl describe` shows. Works in the background: a reconcile never waits for an event,
  * and an event that can't be written is dropped. Namespaces take turns, and in each the objects.
  */
-
 import { randomBytes } from "node:crypto";
 import type { SecretBinding } from "../api/binding.ts";
 import { getOrInsert } from "../apimachinery/maps.ts";

@@ -101,15 +101,12 @@ function unacknowledged(
   installation: Installation,
 ): Problem | undefined {
   const names = parsedSources.map(({ name }) => name);
+  const secrets = secretNamespaces(parsedSources);
   const found = attemptSync(() => {
     const recipes = checkFields(fieldsOfTarget(each.target), names);
     for (const { ref } of objectsOf(each))
       if (!(ref instanceof Problem))
-        assertAcknowledged(
-          binding,
-          readableCopies(binding, secretNamespaces(parsedSources), recipes, ref),
-          installation,
-        );
+        assertAcknowledged(binding, readableCopies(binding, secrets, recipes, ref), installation);
   });
   // Mistakes in fields need no permission.
   return found?.reason === "NotAcknowledged" ? found : undefined;

@@ -1,5 +1,4 @@
 /** Computes the fields that a binding would write, from the objects in the files, or the reason why a target is not written. */
-
 import { type Field, fieldsOfTarget, manifestOf, type SecretBinding, sourcesIn, type Target } from "../api/binding.ts";
 import type { Installation } from "../api/installation.ts";
 import { FieldPath } from "../apimachinery/field-path.ts";

@@ -1,5 +1,4 @@
 /** Parses the texts of files to objects, and knows the line of every field. No I/O. */
-
 import {
   type Document,
   isAlias,

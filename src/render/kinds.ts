@@ -1,5 +1,4 @@
 /** Describes the kinds of the objects in files, by the CRDs in the files or else by the objects. Pure. */
-
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";
 import { getOrInsert } from "../apimachinery/maps.ts";

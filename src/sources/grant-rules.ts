@@ -1,5 +1,4 @@
 /** Decides whether a SecretGrant permits a binding to read an object in its namespace, and what to report otherwise. Pure. */
-
 import type { Limits } from "../api/limits.ts";
 import type { SecretGrant } from "../api/secret-grant.ts";
 import { nameMatcher } from "../apimachinery/glob.ts";

@@ -244,8 +244,9 @@ async function decideRecreation(
 ): Promise<PreparedObject | "stale"> {
   const { wanted, whole } = prepared;
   const access = targetAccess(context, wanted);
+  const isTaken = (await createObject(access, whole, true)) === "stale";
   // The name is taken as long as the old object exists.
-  if ((await createObject(access, whole, true)) !== "stale") return "stale";
+  if (!isTaken) return "stale";
   const { uid: _, ...announced } = record;
   return announcing(context, { ...prepared, recreates: true }, record, announced);
 }
@@ -395,7 +396,7 @@ export async function syncObject(context: SyncContext, prepared: PreparedObject)
     ...contentionProblem(context, contender, contention),
     ...(missing && !isOnce && { problem: missing }),
   };
-  if (typeof written === "number") return { record: record, ...common, requeueAfterMs: written };
+  if (typeof written === "number") return { record, ...common, requeueAfterMs: written };
   const { uid, resourceVersion, generation } = written.metadata;
   // An object is read before the next write if it was only posted, lacks values, or has keys of others to report.
   const isKnown = others.length === 0 && kept === undefined;

@@ -1,5 +1,4 @@
 /** Plans each entry of spec.targets once for all its objects, and shares the CPU fairly between namespaces. */
-
 import type { Target } from "../api/binding.ts";
 import { getOrInsert } from "../apimachinery/maps.ts";
 import { attemptSync, Problem } from "../apimachinery/problem.ts";

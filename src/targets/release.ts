@@ -2,7 +2,6 @@
  * Releases fields and objects that the status records and the spec no longer names. Every recorded write can be
  * released.
  */
-
 import {
   bindingKey,
   copiesAll,

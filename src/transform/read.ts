@@ -1,5 +1,4 @@
 /** Reads values of sources, still sealed. Pure. */
-
 import type { FieldPath } from "../apimachinery/field-path.ts";
 import { MAX_VALUE_LEVELS, nestsDeeper } from "../apimachinery/json.ts";
 import { getOrInsert } from "../apimachinery/maps.ts";

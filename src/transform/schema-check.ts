@@ -2,7 +2,6 @@
 import { type FieldPath, isNameable, keySegment, type Segment } from "../apimachinery/field-path.ts";
 import { Remembered } from "../apimachinery/maps.ts";
 import { type JsonObject, type JsonValue, plainWord } from "../apimachinery/objects.ts";
-
 import { itemsOf, type OpenApiSchema, type OpenApiType, type ResolveRef } from "../apimachinery/openapi.ts";
 import { attemptSync, eachOf, MAX_PROBLEMS, Problem } from "../apimachinery/problem.ts";
 import { below, dottedKeyHint, elementAt, elementHint, type Known, type Place, unknownField } from "./path-advice.ts";

@@ -1,5 +1,4 @@
 /** Asks a cluster, as the user, what the check of files needs: kinds with their schemas, grants, connections, and whether selectors match. */
-
 import { bindingKey, type SecretBinding } from "../api/binding.ts";
 import { at, fieldsAt, listAt } from "../apimachinery/fields.ts";
 import { isObject } from "../apimachinery/json.ts";

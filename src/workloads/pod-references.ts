@@ -1,5 +1,4 @@
 /** Finds what a pod spec reads of Secrets, ConfigMaps and SecretProviderClasses, by name and key. No I/O. */
-
 import { at, listAt, namesIn } from "../apimachinery/fields.ts";
 import { insertionPoint } from "../apimachinery/insertion-point.ts";
 import { MAX_NAME_LENGTH } from "../apimachinery/objects.ts";

@@ -1,7 +1,6 @@
 /**
  * Finds the Secrets, with their keys, that the Secrets Store CSI driver writes for pods that mount a SecretProviderClass. No I/O.
  */
-
 import { at, listAt, namesIn } from "../apimachinery/fields.ts";
 import { MAX_NAME_LENGTH } from "../apimachinery/objects.ts";
 

@@ -1,5 +1,4 @@
 /** Generates the bindings that restart a workload for its sources, exactly as the API server stores them. Pure. */
-
 import { createHash } from "node:crypto";
 import type { Source as BindingSource, SecretBinding } from "../../api/binding.ts";
 import {

@@ -13,7 +13,7 @@ import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../../cache/watcher.ts";
 import { READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
-import { optionalKind } from "../../kube/discovery.ts";
+import { type OptionalKind, optionalKind } from "../../kube/discovery.ts";
 import { CONTROLLER, type WatchIdentity } from "../../kube/identity.ts";
 import type { Log } from "../../observability/log.ts";
 import { PROVIDER_CLASS } from "../../workloads/provider-class.ts";
@@ -64,7 +64,7 @@ export class Inventory {
   readonly #as: WatchIdentity;
   /** Requeues a namespace, or ALL. */
   readonly #requeue: (key: string) => void;
-  readonly #classes: ReturnType<typeof optionalKind>;
+  readonly #classes: OptionalKind;
   /** Whether annotations apply to a kind here. */
   readonly #isMeant: (kind: ReloaderKind) => boolean;
   #kinds: Kind[] = [];

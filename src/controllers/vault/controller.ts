@@ -2,7 +2,6 @@
  * The controller of VaultConnections: it maintains one connection to the server of each for the sources that read through it, and
  * reports in the status whether the server is ready.
  */
-
 import { isDeepStrictEqual } from "node:util";
 import { namespaceIn } from "../../api/binding.ts";
 import type { ConnectionStatus, VaultConnection } from "../../api/connection.ts";

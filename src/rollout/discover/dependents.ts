@@ -2,7 +2,6 @@
  * Finds the workloads of a binding's rollout in the watches, and the values that each of them restarts for. Reports the
  * namespaces whose workloads can't be known: nothing restarts there.
  */
-
 import { createHash } from "node:crypto";
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import { digestId, digestParts, groupsOf, type RolloutSpec, type RolloutStatus } from "../../api/rollout.ts";

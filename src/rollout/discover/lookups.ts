@@ -1,5 +1,4 @@
 /** Resolves the rollout of a binding to lookups of workloads, step by step. */
-
 import { isAfterRollout, type SecretBinding } from "../../api/binding.ts";
 import type { Installation } from "../../api/installation.ts";
 import { digestId, type Group, groupsOf, type RolloutSpec } from "../../api/rollout.ts";

@@ -8,7 +8,7 @@ import type { CollectionSubscription } from "../../cache/subscription.ts";
 import type { ListedObject, Watcher } from "../../cache/watcher.ts";
 import { attempt, READ_VERBS, streamRefusal } from "../../kube/access-error.ts";
 import type { Discovery } from "../../kube/discovery.ts";
-import { optionalKind } from "../../kube/discovery.ts";
+import { type OptionalKind, optionalKind } from "../../kube/discovery.ts";
 import type { Identity } from "../../kube/identity.ts";
 import { MAX_SYNCED, PROVIDER_CLASS, type SyncedSecret } from "../../workloads/provider-class.ts";
 import type { RunSteps } from "../../workqueue/cpu-scheduler.ts";
@@ -24,7 +24,7 @@ export interface WorkloadQueries extends RolloutReferences {
 
 export class ProviderClasses {
   /** Shared by all bindings that restart consumers. */
-  readonly #kind: ReturnType<typeof optionalKind>;
+  readonly #kind: OptionalKind;
   readonly #watcher: Pick<Watcher, "list">;
   readonly #indexes = new WeakMap<readonly ListedObject[], ClassIndex>();
 

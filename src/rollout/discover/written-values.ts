@@ -2,7 +2,6 @@
  * Finds the values that a binding writes before its rollout, in total and into the keys of a Secret or ConfigMap. A workload that reads that
  * object restarts for the values of the keys that it reads. Pure.
  */
-
 import {
   copiesAll,
   type Field,
