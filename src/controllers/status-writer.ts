@@ -20,7 +20,7 @@ import { CONTROLLER } from "../kube/identity.ts";
 import type { EventRecorder } from "../observability/events.ts";
 import type { Log } from "../observability/log.ts";
 import type { Metrics } from "../observability/metrics.ts";
-import { Outdated, type WorkResult } from "../workqueue/work-queue.ts";
+import { DONE, Outdated, type WorkResult } from "../workqueue/work-queue.ts";
 
 /**
  * Thrown if an object has no room for its status or finalizer. An event reports that. The write is not repeated until the object changes, or the
@@ -36,15 +36,18 @@ export class StatusTooLarge extends Error {
   }
 }
 
-/** Work that ends if the object has no room for its status: a change of the object requeues it. */
-export async function untilTooLarge(work: Promise<WorkResult>): Promise<WorkResult> {
+/** Undefined if the object has no room for its status. */
+export async function ifRoom<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;
   } catch (error) {
-    if (error instanceof StatusTooLarge) return { retry: "never" };
+    if (error instanceof StatusTooLarge) return undefined;
     throw error;
   }
 }
+
+/** Work that ends if the object has no room for its status: a change of the object requeues it. */
+export const untilTooLarge = async (work: Promise<WorkResult>): Promise<WorkResult> => (await ifRoom(work)) ?? DONE;
 
 /** The part of an object that is read here. */
 interface StatusObject {

@@ -12,7 +12,7 @@ import { listedAsController } from "../../kube/get.ts";
 import { rolloutOf } from "../../rollout/status.ts";
 import { releaseDeletedBinding } from "../../targets/release.ts";
 import { AT_ONCE, BACKOFF, DONE, type WorkResult } from "../../workqueue/work-queue.ts";
-import { StatusTooLarge } from "../status-writer.ts";
+import { ifRoom } from "../status-writer.ts";
 import { ownsAnything } from "./announce.ts";
 import type { BindingStatusWriter } from "./binding-status-writer.ts";
 import { heldStatus, isSameStatus, refused } from "./conditions.ts";
@@ -96,12 +96,8 @@ export class UnprocessedBindings {
     let last = whole;
     if (problem !== undefined) {
       const status = heldStatus(whole, refused(problem), new Date());
-      try {
-        last = await this.#status.writeConditions(whole, status);
-      } catch (error) {
-        // The release goes on.
-        if (!(error instanceof StatusTooLarge)) throw error;
-      }
+      // Without room, the release goes on.
+      last = (await ifRoom(this.#status.writeConditions(whole, status))) ?? whole;
       this.#status.recordEvent(whole, status);
     }
     if (records.length > 0) return BACKOFF;

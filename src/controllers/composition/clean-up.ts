@@ -21,7 +21,7 @@ import { isTimeUp } from "../../targets/release.ts";
 import { BACKOFF, DONE, type WorkResult } from "../../workqueue/work-queue.ts";
 import { requeueResult } from "../binding/requeue.ts";
 import { type GeneratedBindingServices, GeneratedBindings } from "../generated-bindings.ts";
-import { untilTooLarge } from "../status-writer.ts";
+import { ifRoom } from "../status-writer.ts";
 import type { ComposedIndex } from "./composed-index.ts";
 import { ACCEPTED, deleting, KEPT_BY_OTHERS, notAccepted } from "./composition-status.ts";
 import { generatorOf } from "./made-bindings.ts";
@@ -115,7 +115,7 @@ export class CleanUp {
 
   async #report(composition: BindingComposition, accepted: Verdict, ready = accepted): Promise<void> {
     // The deletion goes on.
-    await untilTooLarge(this.#reporter.hold(composition, accepted, ready).then(() => DONE));
+    await ifRoom(this.#reporter.hold(composition, accepted, ready));
   }
 
   async #end(
