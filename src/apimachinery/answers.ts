@@ -3,7 +3,6 @@ import { BoundedMap } from "./maps.ts";
 
 export class Answers<K, V> {
   readonly #known: BoundedMap<K, { answer: Promise<V>; since: number }>;
-
   readonly #livesMs: number;
 
   /** Keeps this number of answers, the newest, and none for longer than `livesMs`. */

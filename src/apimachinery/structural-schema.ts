@@ -24,9 +24,9 @@ export function withDefaults(schema: OpenApiSchema, value: JsonValue): JsonValue
   return filled;
 }
 
-/** The paths of all required fields that are missing, such as `spec.sources[0].secret.name`. */
-export function missingFields(schema: OpenApiSchema, value: JsonValue, path = ""): string[] {
-  return valuesIn(schema, value, path).flatMap(({ schema: { required = [] }, value: object, path: at }) =>
+/** The paths of all required fields that are missing, such as `spec.sources[0].secret.name`. `values` are those of `valuesIn`. */
+export function missingFields(values: readonly ValueWithSchema<OpenApiSchema>[]): string[] {
+  return values.flatMap(({ schema: { required = [] }, value: object, path: at }) =>
     isObject(object) ? required.filter((key) => !Object.hasOwn(object, key)).map((key) => pathBelow(at, key)) : [],
   );
 }
@@ -39,10 +39,10 @@ interface WrongChoice {
 
 /**
  * The objects that violate `minProperties`, or a `oneOf` of required fields, and the lists that violate `maxItems` and are
- * merged by keys. Ignores other forms of `oneOf`.
+ * merged by keys. Ignores other forms of `oneOf`. `values` are those of `valuesIn`.
  */
-export function wrongChoices(schema: OpenApiSchema, value: JsonValue): WrongChoice[] {
-  return valuesIn(schema, value).flatMap(({ schema: { properties = {}, ...own }, value: object, path }) => {
+export function wrongChoices(values: readonly ValueWithSchema<OpenApiSchema>[]): WrongChoice[] {
+  return values.flatMap(({ schema: { properties = {}, ...own }, value: object, path }) => {
     if (!isObject(object)) return [];
     const { oneOf = [], minProperties = 0 } = own;
     const choices = oneOf.flatMap(({ required = [] }) => required);
@@ -80,13 +80,20 @@ export interface SchemaTree<S> {
   readonly additionalProperties?: boolean | S;
 }
 
+export interface ValueWithSchema<S> {
+  readonly schema: S;
+  readonly value: JsonValue;
+  /** From the outermost value, such as `spec.sources[0]`. */
+  readonly path: string;
+}
+
 /** Each value in a value that has a schema, with the schema, from the outermost. */
 export function valuesIn<S extends SchemaTree<S>>(
   schema: S,
   value: JsonValue,
   path = "",
-  found: { schema: S; value: JsonValue; path: string }[] = [],
-): readonly { schema: S; value: JsonValue; path: string }[] {
+  found: ValueWithSchema<S>[] = [],
+): readonly ValueWithSchema<S>[] {
   found.push({ schema, value, path });
   const { properties = {}, items, additionalProperties: others } = schema;
   if (Array.isArray(value)) {

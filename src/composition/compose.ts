@@ -9,7 +9,7 @@ import { isObject, MAX_VALUE_LEVELS, nestsDeeper, stringifyJson } from "../apima
 import { isObjectName, type JsonObject, type JsonValue, MAX_NAME_LENGTH } from "../apimachinery/objects.ts";
 import { mayOverlap } from "../apimachinery/path-overlap.ts";
 import { allIn, allOf, attemptSync, Problem, throwFirst } from "../apimachinery/problem.ts";
-import { longList, missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
+import { longList, missingFields, valuesIn, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { sizeOf } from "../transform/budget.ts";
 import { isMetadataOnly } from "./allowed-paths.ts";
 import { type Claim, claimObject, namespaceOfClaim } from "./claim.ts";
@@ -280,12 +280,10 @@ function assertValid(
   failed: readonly string[],
   place: string,
 ): void {
+  const values = valuesIn(SPEC_SCHEMA, spec, "spec");
   const lacking = [
-    ...missingFields(SPEC_SCHEMA, spec, "spec").map((path) => ({ path, what: `${path} is required` })),
-    ...wrongChoices(SPEC_SCHEMA, spec).map(({ path, rule }) => ({
-      path: `spec.${path}`,
-      what: `spec.${path}: ${rule}`,
-    })),
+    ...missingFields(values).map((path) => ({ path, what: `${path} is required` })),
+    ...wrongChoices(values).map(({ path, rule }) => ({ path, what: `${path}: ${rule}` })),
   ];
   const isIndependent = (path = "") => !failed.some((to) => isAround(path, to));
   throwFirst([

@@ -14,7 +14,7 @@ import {
 import type { OpenApiSchema } from "../apimachinery/openapi.ts";
 import { allIn, attemptSync, type ProblemParts } from "../apimachinery/problem.ts";
 import { OWN_RESOURCES } from "../apimachinery/resources.ts";
-import { missingFields, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
+import { missingFields, valuesIn, withDefaults, wrongChoices } from "../apimachinery/structural-schema.ts";
 import { suggestNames } from "../apimachinery/suggest-names.ts";
 import { checkManifest } from "../transform/schema-check.ts";
 import { removeAt, stepsOf } from "./place.ts";
@@ -87,8 +87,9 @@ function checkSchema(object: JsonObject, schema: OpenApiSchema): Checked & { fil
 }
 
 function* incomplete(object: JsonObject, schema: OpenApiSchema): Generator<ProblemParts> {
-  for (const path of missingFields(schema, object)) yield wrongAt(path, "missing; add it");
-  for (const { path, rule } of wrongChoices(schema, object)) yield wrongAt(path, rule);
+  const values = valuesIn(schema, object);
+  for (const path of missingFields(values)) yield wrongAt(path, "missing; add it");
+  for (const { path, rule } of wrongChoices(values)) yield wrongAt(path, rule);
   for (const path of nullsIn(object["spec"] ?? null, "spec")) yield wrongAt(path, "empty element of a list; remove it");
 }
 
